@@ -1,0 +1,1 @@
+"""How a job's sandbox is made: the engine port, its adapters and the image."""

@@ -1,0 +1,1 @@
+"""Engine adapters, named by technology."""

@@ -1,0 +1,1 @@
+"""Implementations of ports, named by their technology."""

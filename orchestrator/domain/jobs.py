@@ -1,0 +1,142 @@
+"""Jobs: their states, and what may follow what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, NewType
+
+JobId = NewType("JobId", str)
+
+
+class JobState(StrEnum):
+    """Where a job stands."""
+
+    QUEUED = "queued"
+    STARTING = "starting"
+    RUNNING = "running"
+    CANCELLING = "cancelling"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed_out"
+    LOST = "lost"
+
+    @property
+    def terminal(self) -> bool:
+        """Nothing follows."""
+        return not TRANSITIONS[self]
+
+    @property
+    def active(self) -> bool:
+        """A worker's token is good: the job is starting, running or being cancelled."""
+        return self in ACTIVE
+
+
+_ENDS = frozenset({JobState.FAILED, JobState.CANCELLED, JobState.TIMED_OUT, JobState.LOST})
+
+TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
+    JobState.QUEUED: frozenset({JobState.STARTING, JobState.CANCELLED, JobState.FAILED}),
+    JobState.STARTING: _ENDS | {JobState.RUNNING, JobState.CANCELLING},
+    JobState.RUNNING: _ENDS | {JobState.COMPLETED, JobState.CANCELLING},
+    # A result that arrives while the container is being stopped still counts.
+    JobState.CANCELLING: _ENDS | {JobState.COMPLETED},
+    JobState.COMPLETED: frozenset(),
+    JobState.FAILED: frozenset(),
+    JobState.CANCELLED: frozenset(),
+    JobState.TIMED_OUT: frozenset(),
+    JobState.LOST: frozenset(),
+}
+
+ACTIVE = frozenset({JobState.STARTING, JobState.RUNNING, JobState.CANCELLING})
+
+
+class JobMode(StrEnum):
+    """Where the loop runs."""
+
+    HOSTED = "hosted"
+    IN_PROCESS = "in-process"
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """What was asked for; never changes after the job was accepted.
+
+    Attributes:
+        grants: approval-gated tools that this job may use.
+        secrets: secret name to environment variable of the job's child processes.
+        timeout_s: from the start of the container.
+        memory_bytes: None is the default limit; a number is an explicit one. So for `cpus`.
+        workspace_sha256: of the starting workspace's tar; None is an empty workspace.
+    """
+
+    title: str
+    task: str
+    agent: str = "coder"
+    network: str = "local"
+    mode: JobMode = JobMode.HOSTED
+    model: str = ""
+    image: str = ""
+    system_prompt: str | None = None
+    grants: frozenset[str] = frozenset()
+    secrets: Mapping[str, str] = field(default_factory=dict[str, str])
+    timeout_s: float = 3600.0
+    max_iterations: int = 200
+    max_tokens: int | None = None
+    memory_bytes: int | None = None
+    cpus: float | None = None
+    workspace_sha256: str | None = None
+    workspace_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job, as stored.
+
+    Attributes:
+        attempt: counts launches; tokens and containers of an older attempt are void.
+        reason: why it ended, in one sentence; empty while it runs or when it simply completed.
+        changes_sha256: of the patch the worker uploaded; None before.
+        sandbox_id: the engine's id of the present attempt's container, when it is known.
+        registered_at: the first authenticated `GET job` of the present attempt.
+    """
+
+    id: JobId
+    spec: JobSpec
+    state: JobState
+    created_at: datetime
+    instance_id: str
+    attempt: int = 0
+    reason: str = ""
+    message: str | None = None
+    result: Any = None
+    iterations: int = 0
+    changes_sha256: str | None = None
+    changes_bytes: int | None = None
+    sandbox_id: str | None = None
+    cancel_requested_at: datetime | None = None
+    starting_at: datetime | None = None
+    registered_at: datetime | None = None
+    deadline_at: datetime | None = None
+    finished_at: datetime | None = None
+
+    def moved(self, state: JobState, **changes: Any) -> Job:
+        """The job in another state.
+
+        Raises:
+            IllegalTransition: `state` may not follow the present one.
+        """
+        if state not in TRANSITIONS[self.state]:
+            raise IllegalTransition(self.state, state)
+        return replace(self, state=state, **changes)
+
+
+class IllegalTransition(Exception):
+    """A state may not follow another."""
+
+    def __init__(self, present: JobState, wanted: JobState) -> None:
+        super().__init__(f"a job that is {present} can't become {wanted}")
+        self.present = present
+        self.wanted = wanted

@@ -1,0 +1,1 @@
+"""Routes and messages; decides nothing."""

@@ -1,0 +1,1 @@
+"""What the services need from the world, one small Protocol a file."""

@@ -1,0 +1,1 @@
+"""Use cases: they read ports, decide with the domain, and write back."""

@@ -1,0 +1,40 @@
+"""Who calls a tool, and under which bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+def _no_progress(_progress: float, _total: float | None, _message: str | None) -> None:
+    """Nobody listens."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What a tool may know about its caller. It is never taken from the arguments.
+
+    Attributes:
+        job_id: the calling job.
+        call_id: unique within the job; the same for a repeated request.
+        agent: the acting agent's stable name.
+        instance_id: the acting instance; one job or one external session.
+        network: the agent network that the caller belongs to.
+        surface: `worker` or `representative`; decides which tools can be reached at all.
+        grants: names of approval-gated tools that this job may use.
+        deadline: on the executor's monotonic clock, in seconds; None is none but the tool's own.
+        progress: called as `(progress, total, message)`; extends no deadline.
+        extra: adapter-specific facts, such as a trace context.
+    """
+
+    job_id: str
+    call_id: str
+    agent: str = ""
+    instance_id: str = ""
+    network: str = ""
+    surface: str = "worker"
+    grants: frozenset[str] = frozenset()
+    deadline: float | None = None
+    progress: Callable[[float, float | None, str | None], None] = _no_progress
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])

@@ -1,0 +1,82 @@
+"""What a tool answers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """How much of an output was left out of what the model sees.
+
+    Attributes:
+        original_bytes: size of the whole, UTF-8.
+        shown_bytes: size of what is shown.
+        artifact: where the whole can be read, when it was kept.
+    """
+
+    original_bytes: int
+    shown_bytes: int
+    artifact: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """A tool's answer.
+
+    Attributes:
+        result: any JSON value; what the model reads.
+        is_error: the tool ran and says that it failed.
+        content: blocks that are not text (images, audio, resources), in order, as JSON objects with a
+            `type`.
+        cost_usd: what the call cost, when the tool knows.
+        duration_ms: wall time of the run, set by the executor.
+        raw: the tool's own structured answer, when it differs from `result`.
+        truncated: set when `result` is a part of the whole.
+    """
+
+    result: Any
+    is_error: bool = False
+    content: tuple[dict[str, Any], ...] = ()
+    cost_usd: Decimal | None = None
+    duration_ms: int = 0
+    raw: Any = None
+    truncated: Truncation | None = None
+
+    @classmethod
+    def refusal(cls, code: str, message: str, **details: Any) -> ToolOutput:
+        """A result that says what the tool refused, for the model to act on."""
+        return cls({"code": code, "message": message, **details}, is_error=True)
+
+    def text(self) -> str:
+        """The result as a model reads it: a string as it is, anything else as compact JSON."""
+        if isinstance(self.result, str):
+            return self.result
+        return json.dumps(self.result, ensure_ascii=False, separators=(",", ":"))
+
+    def with_result(self, result: Any, truncated: Truncation | None = None) -> ToolOutput:
+        """The same output with another result."""
+        return replace(self, result=result, truncated=truncated or self.truncated)
+
+    def as_json(self) -> dict[str, Any]:
+        """The wire form; absent fields are left out."""
+        body: dict[str, Any] = {
+            "result": self.result,
+            "is_error": self.is_error,
+            "content": list(self.content),
+            "duration_ms": self.duration_ms,
+        }
+        if self.cost_usd is not None:
+            body["cost_usd"] = str(self.cost_usd)
+        if self.raw is not None:
+            body["raw"] = self.raw
+        if self.truncated is not None:
+            body["truncated"] = {
+                "original_bytes": self.truncated.original_bytes,
+                "shown_bytes": self.truncated.shown_bytes,
+                "artifact": self.truncated.artifact,
+            }
+        return body

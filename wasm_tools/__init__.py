@@ -1,0 +1,1 @@
+"""WASM components as tools."""

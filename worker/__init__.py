@@ -1,0 +1,1 @@
+"""What runs inside the sandbox: client, local tools, proxies and the agent loop."""

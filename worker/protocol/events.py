@@ -1,0 +1,164 @@
+"""Events of a job's timeline: one typed `data` model per type."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from worker.protocol.llm import Usage
+from worker.protocol.model import Request
+from worker.protocol.problems import ProblemError
+
+MAX_EVENT_BYTES = 64 * 1024
+
+
+class StatusData(Request):
+    """A change of state, or a note about it."""
+
+    state: str
+    message: str | None = None
+    iteration: int | None = None
+
+
+class MessageData(Request):
+    """Text the model wrote, or text put before it."""
+
+    role: Literal["assistant", "user", "system"]
+    text: str
+    iteration: int
+    finish_reason: str | None = None
+    usage: Usage | None = None
+
+
+class ToolUseData(Request):
+    """A tool call, before it runs; sensitive arguments are masked."""
+
+    call_id: str
+    tool_name: str
+    params: dict[str, Any]
+    source: str
+    iteration: int
+    coercions: list[str] = Field(default_factory=list[str])
+
+
+class ToolResultData(Request):
+    """How a tool call ended; `verdict` is `ok`, `error` (the tool says so), or a problem's code."""
+
+    call_id: str
+    tool_name: str
+    verdict: str
+    is_error: bool
+    preview: str
+    duration_ms: int
+    truncated: bool = False
+    first_call: bool = False
+    errors: list[ProblemError] = Field(default_factory=list[ProblemError])
+
+
+class ResultData(Request):
+    """The job's end as its worker saw it."""
+
+    outcome: str
+    reason: str | None = None
+    message: str | None = None
+    iterations: int = 0
+    files_changed: int | None = None
+
+
+class LogData(Request):
+    """A line of the worker's own log."""
+
+    level: Literal["debug", "info", "warning", "error"]
+    text: str
+
+
+class ContractData(Request):
+    """Proof that the first tool-capable model request carried the catalogue's definitions."""
+
+    catalog_hash: str
+    request_hash: str
+    tools: int
+    identical: bool
+
+
+class StatusEvent(Request):
+    """`status`."""
+
+    type: Literal["status"] = "status"
+    seq: int = Field(ge=1)
+    at: datetime
+    data: StatusData
+
+
+class MessageEvent(Request):
+    """`message`."""
+
+    type: Literal["message"] = "message"
+    seq: int = Field(ge=1)
+    at: datetime
+    data: MessageData
+
+
+class ToolUseEvent(Request):
+    """`tool_use`."""
+
+    type: Literal["tool_use"] = "tool_use"
+    seq: int = Field(ge=1)
+    at: datetime
+    data: ToolUseData
+
+
+class ToolResultEvent(Request):
+    """`tool_result`."""
+
+    type: Literal["tool_result"] = "tool_result"
+    seq: int = Field(ge=1)
+    at: datetime
+    data: ToolResultData
+
+
+class ResultEvent(Request):
+    """`result`."""
+
+    type: Literal["result"] = "result"
+    seq: int = Field(ge=1)
+    at: datetime
+    data: ResultData
+
+
+class LogEvent(Request):
+    """`log`."""
+
+    type: Literal["log"] = "log"
+    seq: int = Field(ge=1)
+    at: datetime
+    data: LogData
+
+
+class ContractEvent(Request):
+    """`contract`."""
+
+    type: Literal["contract"] = "contract"
+    seq: int = Field(ge=1)
+    at: datetime
+    data: ContractData
+
+
+WorkerEvent = Annotated[
+    StatusEvent
+    | MessageEvent
+    | ToolUseEvent
+    | ToolResultEvent
+    | ResultEvent
+    | LogEvent
+    | ContractEvent,
+    Field(discriminator="type"),
+]
+
+
+class EventBatch(Request):
+    """Events in order; a `seq` that was stored before is ignored."""
+
+    events: list[WorkerEvent] = Field(max_length=500)

@@ -34,9 +34,7 @@ class BlobStore(Protocol):
         """
         ...
 
-    def open(
-        self, sha256: str, *, offset: int = 0, limit: int | None = None
-    ) -> AsyncIterator[bytes]:
+    def open(self, sha256: str, *, offset: int = 0, limit: int | None = None) -> AsyncIterator[bytes]:
         """The bytes from `offset`, at most `limit` of them.
 
         Raises:

@@ -147,13 +147,7 @@ class ContractEvent(Request):
 
 
 WorkerEvent = Annotated[
-    StatusEvent
-    | MessageEvent
-    | ToolUseEvent
-    | ToolResultEvent
-    | ResultEvent
-    | LogEvent
-    | ContractEvent,
+    StatusEvent | MessageEvent | ToolUseEvent | ToolResultEvent | ResultEvent | LogEvent | ContractEvent,
     Field(discriminator="type"),
 ]
 

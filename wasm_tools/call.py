@@ -13,7 +13,7 @@ from wasmtime.component import Component, Func, Instance, Record
 
 from wasm_tools.causes import Cause, Failure, classify
 from wasm_tools.engine import WasmEngine
-from wasm_tools.host import Host
+from wasm_tools.host import Host, RefusingHost
 from wasm_tools.limits import Limits
 from wasm_tools.link import make_linker, sealed_wasi
 from wasm_tools.state import CallState
@@ -31,14 +31,6 @@ _NO_FINALIZER = ctypes.cast(0, ctypes.CFUNCTYPE(None, ctypes.c_void_p))
 
 
 @dataclass(frozen=True, slots=True)
-class Guest:
-    """A compiled component whose imports and exports are known to fit."""
-
-    component: Component
-    surface: Surface
-
-
-@dataclass(frozen=True, slots=True)
 class Answer:
     """What a guest said: an output, or an error in its own words."""
 
@@ -46,43 +38,56 @@ class Answer:
     is_error: bool
 
 
-class GuestCall:
-    """One call; `run` on any one thread, `state.stop` from any other.
+class Guest:
+    """A component whose imports and exports are known to fit, and its functions.
 
-    Not a session: store, linker and instance live as long as `run`.
+    Each call makes a linker, a store and an instance of its own and drops them again, so that no call
+    sees another. Functions may run on several threads at once; `state.stop` ends a call from any other.
     """
 
-    def __init__(self, engine: WasmEngine, guest: Guest, host: Host, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        engine: WasmEngine,
+        component: Component,
+        surface: Surface,
+        now_ms: Callable[[], int],
+    ) -> None:
         self._engine = engine
-        self._guest = guest
-        self._host = host
+        self._component = component
+        self._surface = surface
         self._now_ms = now_ms
 
-    def execute(self, state: CallState, params_json: str, context_json: str | None) -> Answer | Failure:
+    def execute(
+        self, state: CallState, host: Host, params_json: str, context_json: str | None
+    ) -> Answer | Failure:
         """Call `execute`. Never raises what a guest or a host function can provoke."""
         request = Record()
         request.params = params_json
         request.context = context_json
-        result = self._run(state, "execute", request)
+        result = self._run(state, host, "execute", request)
         return result if isinstance(result, Failure) else _answer(result, state.limits)
 
     def text(self, state: CallState, function: str) -> str | Failure:
-        """Call `schema` or `description`."""
-        result = self._run(state, function)
+        """Call `schema` or `description`, without any capability."""
+        result = self._run(state, RefusingHost(), function)
         if isinstance(result, Failure):
             return result
         return _too_long(result, state.limits) or result
 
-    def _run(self, state: CallState, function: str, *args: Any) -> Any:
+    def link(self, state: CallState) -> Failure | None:
+        """Make an instance and call nothing; None is success."""
+        return self._run(state, RefusingHost(), None)
+
+    def _run(self, state: CallState, host: Host, function: str | None, *args: Any) -> Any:
         if state.has_to_end():
             return _ended(state)
-        linker = make_linker(self._engine.engine, self._guest.surface, state, self._host, self._now_ms)
+        linker = make_linker(self._engine.engine, self._surface, state, host, self._now_ms)
         try:
             with self._engine.ticking(), Store(self._engine.engine) as store:
                 check = _arm(store, state)
                 try:
-                    instance = linker.instantiate(store, self._guest.component)
-                    return _export(store, instance, function)(store, *args)
+                    instance = linker.instantiate(store, self._component)
+                    return None if function is None else _export(store, instance, function)(store, *args)
                 except WasmtimeError as error:
                     return _failure(state, error)
                 finally:

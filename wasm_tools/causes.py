@@ -50,7 +50,10 @@ _TRAPS = (
     ("uninitialized element", "it called an empty table entry"),
     ("indirect call type mismatch", "it called a function by the wrong type"),
     ("invalid conversion to integer", "it converted a number that does not fit"),
-    ("`unreachable` instruction executed", "it gave up (unreachable); often a panic or an uncaught exception"),
+    (
+        "`unreachable` instruction executed",
+        "it gave up (unreachable); often a panic or an uncaught exception",
+    ),
     ("cannot enter component instance", "it was entered while it was running"),
 )
 _BAD_RESULTS = (

@@ -72,9 +72,7 @@ def _guarded(state: CallState, function: Callable[..., Any]) -> Callable[..., An
     return guarded
 
 
-def _host_functions(
-    state: CallState, host: Host, now_ms: Callable[[], int]
-) -> dict[str, Callable[..., Any]]:
+def _host_functions(state: CallState, host: Host, now_ms: Callable[[], int]) -> dict[str, Callable[..., Any]]:
     def now_millis() -> int:
         value = now_ms()
         if not 0 <= value < _U64:

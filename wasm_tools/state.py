@@ -36,7 +36,7 @@ class Captured:
         return next((line.strip()[:limit] for line in reversed(lines) if line.strip()), "")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class CallState:
     """One call's own context; no other call ever sees it.
 

@@ -88,9 +88,7 @@ def _check_exports(exports: Mapping[str, Mapping[str, str]]) -> None:
     functions = exports.get(TOOL_INTERFACE)
     if functions is None:
         found = ", ".join(sorted(exports)) or "nothing"
-        raise UnfitComponent(
-            f"it exports {found}; expected {TOOL_INTERFACE}: build it for the world {WORLD}"
-        )
+        raise UnfitComponent(f"it exports {found}; expected {TOOL_INTERFACE}: build it for the world {WORLD}")
     for name, expected in _TOOL_SIGNATURES.items():
         if functions.get(name) != expected:
             raise UnfitComponent(

@@ -25,10 +25,11 @@ def load_or_create_key(path: Path) -> bytes:
         ValueError: the file is not a key of ours.
     """
     try:
-        with path.open("xb", opener=_private) as file:
-            file.write(secrets.token_bytes(_KEY_BYTES))
+        path.touch(mode=0o600, exist_ok=False)
     except FileExistsError:
-        pass
+        pass  # from an earlier run
+    else:
+        path.write_bytes(secrets.token_bytes(_KEY_BYTES))
     key = path.read_bytes()
     if len(key) != _KEY_BYTES:
         raise ValueError(f"{path} is not a key of {_KEY_BYTES} bytes; remove it, a new one is made")
@@ -56,8 +57,8 @@ class CompiledCache:
     def scratch(self) -> Path:
         """A new empty file to compile into; hand it to `adopt`, or remove it."""
         handle, name = tempfile.mkstemp(dir=self._directory, prefix="new-", suffix=".tmp")
-        with open(handle, "rb"):
-            return Path(name)
+        os.close(handle)
+        return Path(name)
 
     def adopt(self, wasm: bytes, compiled: Path) -> Path:
         """Seal a file of `scratch` and give it its place."""
@@ -79,7 +80,3 @@ class CompiledCache:
         with path.open("rb") as file:
             content = hashlib.file_digest(file, "sha256").digest()
         return hmac.new(self._key, name.encode() + b"\0" + content, "sha256").hexdigest()
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

@@ -9,13 +9,13 @@ from typing import Any
 
 from wasmtime import Store, WasmtimeError
 from wasmtime import _ffi as ffi  # the deadline callback has no public name
-from wasmtime.component import Component, Func, Instance, Record
+from wasmtime.component import Component, Func, Instance
 
 from wasm_tools.causes import Cause, Failure, classify
 from wasm_tools.engine import WasmEngine
 from wasm_tools.host import Host, RefusingHost
 from wasm_tools.limits import Limits
-from wasm_tools.link import make_linker, sealed_wasi
+from wasm_tools.link import make_linker, make_record, sealed_wasi
 from wasm_tools.state import CallState
 from wasm_tools.surface import TOOL_INTERFACE, Surface
 
@@ -61,9 +61,7 @@ class Guest:
         self, state: CallState, host: Host, params_json: str, context_json: str | None
     ) -> Answer | Failure:
         """Call `execute`. Never raises what a guest or a host function can provoke."""
-        request = Record()
-        request.params = params_json
-        request.context = context_json
+        request = make_record(params=params_json, context=context_json)
         result = self._run(state, host, "execute", request)
         return result if isinstance(result, Failure) else _answer(result, state.limits)
 
@@ -115,7 +113,7 @@ def _arm(store: Store, state: CallState) -> object:
     def check(_context: object, _data: object, delta: Any, kind: Any) -> int:
         if state.has_to_end():
             # wasmtime takes the error over and frees it.
-            error = WasmtimeError("wasm trap: interrupt")._consume()  # noqa: SLF001
+            error = WasmtimeError("wasm trap: interrupt")._consume()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - no public way
             return ctypes.cast(error, ctypes.c_void_p).value or 0
         delta[0] = _TICKS_BETWEEN_CHECKS
         kind[0] = 0  # go on

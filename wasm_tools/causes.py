@@ -25,7 +25,6 @@ class Cause(StrEnum):
     BAD_RESULT = "wasm_bad_result"
     EXIT = "wasm_exit"
     HOST_REFUSED = "host_refused"
-    LINK = "wasm_link"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +58,7 @@ _TRAPS = (
 _BAD_RESULTS = (
     ("invalid utf-8 sequence", "its answer is not valid UTF-8"),
     ("string pointer/length out of bounds of memory", "its answer lies outside its memory"),
-    ("out of bounds of memory", "its answer lies outside its memory"),
     ("pointer not aligned", "its answer is not aligned"),
-    ("unexpected discriminant", "its answer has a variant that does not exist"),
     ("discriminant", "its answer has a variant that does not exist"),
     ("too much data is being copied between the host and the guest", "it handed over more than 128 MiB"),
 )
@@ -81,6 +78,18 @@ def classify(error: WasmtimeError, stderr_tail: str) -> Failure:
     text = str(error)
     reason = " ".join(text.rpartition("Caused by:")[2].split())
     said = f" It wrote: {stderr_tail}" if stderr_tail else ""
+    if limited := _limited(text, reason):
+        return limited
+    if any(word in stderr_tail for word in _OUT_OF_MEMORY_WORDS):
+        return Failure(Cause.OUT_OF_MEMORY, f"The tool ran out of memory.{said}")
+    for pattern, words in _BAD_RESULTS:
+        if pattern in text:
+            return Failure(Cause.BAD_RESULT, f"The tool broke its contract: {words}.")
+    what = next((words for pattern, words in _TRAPS if pattern in text), reason)
+    return Failure(Cause.TRAP, f"The tool crashed: {what}.{said}")
+
+
+def _limited(text: str, reason: str) -> Failure | None:
     if minimum := _MINIMUM_MEMORY.search(text):
         mib = int(minimum[1]) * 65_536 / (1 << 20)
         return Failure(
@@ -90,14 +99,4 @@ def classify(error: WasmtimeError, stderr_tail: str) -> Failure:
         return Failure(Cause.LIMIT, f"The tool asks for more than its limits: {reason}.")
     if "call stack exhausted" in text:
         return Failure(Cause.STACK_OVERFLOW, "The tool's calls nest too deep; its stack is full.")
-    if "wasm trap: interrupt" in text:
-        return Failure(Cause.TIMEOUT, "The tool was stopped at its time limit.")
-    if any(word in stderr_tail for word in _OUT_OF_MEMORY_WORDS):
-        return Failure(Cause.OUT_OF_MEMORY, f"The tool ran out of memory.{said}")
-    if "wasm trap" in text or "cannot enter component instance" in text:
-        what = next((words for pattern, words in _TRAPS if pattern in text), reason)
-        return Failure(Cause.TRAP, f"The tool crashed: {what}.{said}")
-    for pattern, words in _BAD_RESULTS:
-        if pattern in text:
-            return Failure(Cause.BAD_RESULT, f"The tool broke its contract: {words}.")
-    return Failure(Cause.TRAP, f"The tool crashed: {reason}.{said}")
+    return None

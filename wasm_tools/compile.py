@@ -44,7 +44,7 @@ async def compile_component(wasm: bytes, out: Path, bounds: CompileBounds) -> No
         str(bounds.memory_bytes),
         str(bounds.cpu_s),
         str(bounds.file_bytes),
-        env={"PYTHONPATH": os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)},
+        env={"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,

@@ -40,7 +40,8 @@ def read_component(path: Path) -> bytes:
 
 def _too_big(size: int) -> str:
     mib = 1 << 20
-    return f"{size // mib} MiB is over the limit of {MAX_COMPONENT_BYTES // mib} MiB; strip it (wasm-tools strip)"
+    limit = f"over the limit of {MAX_COMPONENT_BYTES // mib} MiB"
+    return f"{size // mib} MiB, {limit}; make it smaller with 'wasm-tools strip'"
 
 
 def _recognise(data: bytes) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from importlib.metadata import version
 
@@ -29,7 +29,7 @@ def make_config() -> Config:
     config.shared_memory = False
     config.wasm_threads = False
     config.max_wasm_stack = MAX_WASM_STACK_BYTES
-    ffi.wasmtime_config_wasm_component_model_async_set(config.ptr(), False)
+    ffi.wasmtime_config_wasm_component_model_async_set(config.ptr(), False)  # noqa: FBT003 - C
     return config
 
 
@@ -63,7 +63,7 @@ class WasmEngine:
         self._ticker.start()
 
     @contextmanager
-    def ticking(self) -> Iterator[None]:
+    def ticking(self) -> Generator[None]:
         """Keeps the epoch going; what runs inside can be interrupted."""
         with self._changed:
             self._running += 1

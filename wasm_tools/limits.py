@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 MIB = 1 << 20
 
@@ -36,6 +36,11 @@ class Limits:
     log_lines: int = 1_000
     log_line_bytes: int = 4_096
 
-
-REGISTRATION_LIMITS = Limits(timeout_s=5.0, result_bytes=256 * 1024, log_lines=100)
-"""For `schema()` and `description()`: they compute nothing."""
+    def for_registration(self) -> Limits:
+        """For `schema()` and `description()`, which compute nothing: tighter, and never wider."""
+        return replace(
+            self,
+            timeout_s=min(self.timeout_s, 5.0),
+            result_bytes=256 * 1024,
+            log_lines=min(self.log_lines, 100),
+        )

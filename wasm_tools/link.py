@@ -58,6 +58,14 @@ def sealed_wasi(state: CallState) -> WasiConfig:
     return config
 
 
+def make_record(**fields: Any) -> Record:
+    """A record value; wasmtime-py keeps its fields as attributes."""
+    record = Record()
+    for name, value in fields.items():
+        setattr(record, name, value)
+    return record
+
+
 def _guarded(state: CallState, function: Callable[..., Any]) -> Callable[..., Any]:
     def guarded(_store: object, *args: Any) -> Any:
         try:
@@ -123,13 +131,10 @@ def _text(function: str, value: object) -> str:
 def _response_record(response: HttpResponse) -> Record:
     if not 0 <= response.status < 1 << 16:
         raise BadHostValue("http-request: not a status")
-    record = Record()
-    record.status = response.status
-    record.headers = [
+    headers = [
         (_text("http-request", name), _text("http-request", value)) for name, value in response.headers
     ]
-    record.body = _text("http-request", response.body)
-    return record
+    return make_record(status=response.status, headers=headers, body=_text("http-request", response.body))
 
 
 def _add_clock(instance: LinkerInstance, state: CallState) -> None:

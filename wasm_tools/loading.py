@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,7 +20,7 @@ from wasm_tools.causes import Failure
 from wasm_tools.compile import CompileRefused
 from wasm_tools.component_file import NotAComponent, read_component
 from wasm_tools.host import Host, RefusingHost
-from wasm_tools.limits import REGISTRATION_LIMITS, Limits
+from wasm_tools.limits import Limits
 from wasm_tools.runtime import WasmRuntime
 from wasm_tools.sidecar import BadSidecar, Sidecar, read_sidecar, sidecar_path
 from wasm_tools.surface import UnfitComponent
@@ -34,6 +35,26 @@ _NO_SCHEMA = (
 
 class _Refused(Exception):
     """The guest can't become a tool; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Asks a guest about itself, under registration's limits."""
+
+    guest: Guest
+    runtime: WasmRuntime
+    limits: Limits
+
+    async def ask(self, function: str) -> str:
+        answer = await self.runtime.run(lambda state: self.guest.text(state, function), self.limits)
+        if isinstance(answer, Failure):
+            raise _Refused(f"its {function}() failed: {answer.message}")
+        return answer
+
+    async def link(self) -> None:
+        failure = await self.runtime.run(self.guest.link, self.limits)
+        if failure is not None:
+            raise _Refused(f"it can't be started: {failure.message}")
 
 
 async def load_wasm_tool(
@@ -61,8 +82,9 @@ async def load_wasm_tool(
         limits = sidecar.lowered(ceiling)
         wasm = await asyncio.to_thread(read_component, path)
         guest = await runtime.prepare(wasm)
-        description = await _description(guest, runtime, sidecar)
-        schema = await _schema(guest, runtime, sidecar)
+        reading = _Reading(guest, runtime, limits.for_registration())
+        description = await _description(reading, sidecar)
+        schema = await _schema(reading, sidecar)
     except BadSidecar as error:
         return _failed(path, f"{sidecar_path(path).name}: {error}")
     except (NotAComponent, CompileRefused, UnfitComponent, _Refused) as error:
@@ -81,23 +103,21 @@ async def load_directory(directory: Path, runtime: WasmRuntime) -> list[Offer]:
     return list(await asyncio.gather(*(load_wasm_tool(path, runtime) for path in paths)))
 
 
-async def _description(guest: Guest, runtime: WasmRuntime, sidecar: Sidecar) -> str:
+async def _description(reading: _Reading, sidecar: Sidecar) -> str:
     text = sidecar.description
     if text is None:
-        text = await _ask(guest, runtime, "description")
+        text = await reading.ask("description")
     if len(text.encode()) > _MAX_DESCRIPTION_BYTES:
         raise _Refused(f"its description is over {_MAX_DESCRIPTION_BYTES // 1024} KiB; shorten it")
     return text
 
 
-async def _schema(guest: Guest, runtime: WasmRuntime, sidecar: Sidecar) -> Mapping[str, Any] | None:
+async def _schema(reading: _Reading, sidecar: Sidecar) -> Mapping[str, Any] | None:
     """The schema; None when whoever had to give one gave a placeholder."""
     if sidecar.overrides_schema:
-        failure = await runtime.run(guest.link, REGISTRATION_LIMITS)
-        if failure is not None:
-            raise _Refused(failure.message)
-        return _checked(sidecar.parameters, f"'schema' in its sidecar")
-    text = await _ask(guest, runtime, "schema")
+        await reading.link()
+        return _checked(sidecar.parameters, "'schema' in its sidecar")
+    text = await reading.ask("schema")
     if not text.strip():
         return None
     try:
@@ -119,13 +139,6 @@ def _checked(schema: Any, whose: str) -> Mapping[str, Any] | None:
     except (InvalidSchema, ValueError) as error:
         raise _Refused(f"{whose} can't be used: {error}") from error
     return None if is_placeholder(schema) else cast("dict[str, Any]", schema)
-
-
-async def _ask(guest: Guest, runtime: WasmRuntime, function: str) -> str:
-    answer = await runtime.run(lambda state: guest.text(state, function), REGISTRATION_LIMITS)
-    if isinstance(answer, Failure):
-        raise _Refused(f"its {function}() failed: {answer.message}")
-    return answer
 
 
 def _traits(path: Path, sidecar: Sidecar, limits: Limits) -> ToolTraits:

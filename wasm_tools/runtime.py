@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from wasmtime.component import Component
 
@@ -63,7 +63,7 @@ class WasmRuntime:
         self._max_threads = threads
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="wasm-guest")
         self._lock = threading.Lock()
-        self._active: set[CallState] = set()
+        self._active: dict[Future[Any], CallState] = {}
         self._stuck = 0
 
     @property
@@ -116,33 +116,31 @@ class WasmRuntime:
     async def close(self) -> None:
         """End every call and the threads; those stuck in a host call are left to its own bound."""
         with self._lock:
-            active = tuple(self._active)
-        for state in active:
+            active = dict(self._active)
+        for state in active.values():
             state.stop()
         self._threads.shutdown(wait=False, cancel_futures=True)
-        deadline = time.monotonic() + _GRACE_S
-        while self._active and time.monotonic() < deadline:
-            await asyncio.sleep(0.01)
-        if not self._active:  # whoever is left still needs the ticks to end
+        waiters = [asyncio.wrap_future(future) for future in active]
+        if waiters:
+            await asyncio.wait(waiters, timeout=_GRACE_S)
+        if all(future.done() for future in active):  # whoever is left still needs the ticks to end
             self._engine.close()
 
-    def _start(self, work: Callable[[CallState], T], state: CallState) -> Future[T | Failure]:
-        def tracked() -> T | Failure:
-            try:
-                return work(state)
-            finally:
-                with self._lock:
-                    self._active.discard(state)
-
+    def _start(self, work: Callable[[CallState], T], state: CallState) -> Future[T]:
         with self._lock:
             # The size holds for threads started from now on, in the whole process; so it is put back.
             before = threading.stack_size(THREAD_STACK_BYTES)
             try:
-                future = self._threads.submit(tracked)
+                future = self._threads.submit(work, state)
             finally:
                 threading.stack_size(before)
-            self._active.add(state)
+            self._active[future] = state
+        future.add_done_callback(self._ended)
         return future
+
+    def _ended(self, future: Future[Any]) -> None:
+        with self._lock:
+            self._active.pop(future, None)
 
     def _leave(self, future: Future[T], waiter: asyncio.Future[T]) -> None:
         """Turn away from a call that has not come back; it is counted until it does."""

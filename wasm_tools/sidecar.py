@@ -26,14 +26,14 @@ class _Strict(BaseModel):
 class SidecarLimits(_Strict):
     """Lower bounds than the default ones; absent fields stay."""
 
-    timeout_s: float | None = Field(None, gt=0, allow_inf_nan=False)
-    memory_bytes: int | None = Field(None, gt=0)
-    memories: int | None = Field(None, gt=0)
-    tables: int | None = Field(None, gt=0)
-    table_elements: int | None = Field(None, gt=0)
-    instances: int | None = Field(None, gt=0)
-    result_bytes: int | None = Field(None, gt=0)
-    log_lines: int | None = Field(None, ge=0)
+    timeout_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    memory_bytes: int | None = Field(default=None, gt=0)
+    memories: int | None = Field(default=None, gt=0)
+    tables: int | None = Field(default=None, gt=0)
+    table_elements: int | None = Field(default=None, gt=0)
+    instances: int | None = Field(default=None, gt=0)
+    result_bytes: int | None = Field(default=None, gt=0)
+    log_lines: int | None = Field(default=None, ge=0)
 
 
 class Sidecar(_Strict):
@@ -41,7 +41,7 @@ class Sidecar(_Strict):
 
     version: Literal[1]
     description: str | None = None
-    parameters: Any = Field(None, alias="schema")
+    parameters: Any = Field(default=None, alias="schema")
     limits: SidecarLimits = SidecarLimits()
     approval: Literal["never", "always"] = "never"
     read_only: bool = False

@@ -84,5 +84,5 @@ class CallState:
         if len(self.logs) >= self.limits.log_lines:
             self.logs_dropped += 1
             return
-        cut = message.encode("utf-8", "replace")[: self.limits.log_line_bytes]
+        cut = message[: self.limits.log_line_bytes].encode("utf-8", "replace")[: self.limits.log_line_bytes]
         self.logs.append(LogLine(level, cut.decode("utf-8", "ignore")))

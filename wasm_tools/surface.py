@@ -123,24 +123,25 @@ def signature(kind: Any) -> str:
     """One text for equal types."""
     match kind:
         case None:
-            return "_"
+            text = "_"
         case wc.FuncType():
             result = f"->{signature(kind.result)}" if kind.result is not None else ""
-            return f"func({_fields(kind.params)}){result}"
+            text = f"func({_fields(kind.params)}){result}"
         case wc.RecordType():
-            return f"record{{{_fields(kind.fields)}}}"
+            text = f"record{{{_fields(kind.fields)}}}"
         case wc.ListType():
-            return f"list<{signature(kind.element)}>"
+            text = f"list<{signature(kind.element)}>"
         case wc.OptionType():
-            return f"option<{signature(kind.payload)}>"
+            text = f"option<{signature(kind.payload)}>"
         case wc.ResultType():
-            return f"result<{signature(kind.ok)},{signature(kind.err)}>"
+            text = f"result<{signature(kind.ok)},{signature(kind.err)}>"
         case wc.TupleType():
-            return f"tuple<{','.join(signature(element) for element in kind.elements)}>"
+            text = f"tuple<{','.join(signature(element) for element in kind.elements)}>"
         case wc.EnumType():
-            return f"enum{{{','.join(kind.names)}}}"
+            text = f"enum{{{','.join(kind.names)}}}"
         case _:
-            return type(kind).__name__.lower()
+            text = type(kind).__name__.lower()
+    return text
 
 
 def _fields(fields: Any) -> str:

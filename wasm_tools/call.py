@@ -143,7 +143,7 @@ def _failure(state: CallState, error: WasmtimeError) -> Failure:
 
 def _ended(state: CallState) -> Failure:
     if state.timed_out:
-        limit = f"{state.limits.timeout_s:g} s"
+        limit = f"{state.limits.timeout_s:.3g} s"
         return Failure(Cause.TIMEOUT, f"The tool was stopped at its time limit of {limit}.")
     return Failure(Cause.CANCELLED, "The call was cancelled and the tool stopped.")
 

@@ -45,7 +45,6 @@ _TRAPS = (
     ("integer overflow", "an integer overflowed"),
     ("out of bounds memory access", "it accessed memory out of bounds"),
     ("out of bounds table access", "it accessed a table out of bounds"),
-    ("undefined element", "it called a function out of its table"),
     ("uninitialized element", "it called an empty table entry"),
     ("indirect call type mismatch", "it called a function by the wrong type"),
     ("invalid conversion to integer", "it converted a number that does not fit"),
@@ -57,7 +56,8 @@ _TRAPS = (
 )
 _BAD_RESULTS = (
     ("invalid utf-8 sequence", "its answer is not valid UTF-8"),
-    ("string pointer/length out of bounds of memory", "its answer lies outside its memory"),
+    ("pointer/length out of bounds of memory", "its answer lies outside its memory"),
+    ("pointer out of bounds of memory", "its answer lies outside its memory"),
     ("pointer not aligned", "its answer is not aligned"),
     ("discriminant", "its answer has a variant that does not exist"),
     ("too much data is being copied between the host and the guest", "it handed over more than 128 MiB"),

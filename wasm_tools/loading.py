@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from tool_registry.definition import ToolDefinition, schema_text
-from tool_registry.errors import InvalidSchema
+from tool_registry.errors import InvalidSchema, ToolUnavailable
 from tool_registry.registry import Offer
 from tool_registry.schema import CompiledSchema, is_placeholder
 from tool_registry.tool import Approval, ToolSource, ToolTraits
@@ -87,7 +87,7 @@ async def load_wasm_tool(
         schema = await _schema(reading, sidecar)
     except BadSidecar as error:
         return _failed(path, f"{sidecar_path(path).name}: {error}")
-    except (NotAComponent, CompileRefused, UnfitComponent, _Refused) as error:
+    except (NotAComponent, CompileRefused, UnfitComponent, ToolUnavailable, _Refused) as error:
         return _failed(path, f"{path.name}: {error}")
     traits = _traits(path, sidecar, limits)
     definition = ToolDefinition(path.stem, description, schema_text(schema or {}))

@@ -110,7 +110,7 @@ class WasmRuntime:
         if future.cancel():
             raise ToolUnavailable("all threads for WASM tools were busy; try again later")
         self._leave(future, waiter)
-        limit = f"{limits.timeout_s:g} s"
+        limit = f"{limits.timeout_s:.3g} s"
         return Failure(Cause.TIMEOUT, f"The tool was still in a host call at its time limit of {limit}.")
 
     async def close(self) -> None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+import pytest
 
 from tool_registry.context import ToolContext
 from tool_registry.output import ToolOutput
@@ -133,3 +134,10 @@ class ToolWorkspace:
                 data = os.fsencode(path.readlink()) if is_link else path.read_bytes() if is_file else b""
                 seen[str(path.relative_to(self.path))] = (state.st_mode, data)
         return seen
+
+
+@pytest.fixture
+async def tool_workspace(tmp_path: Path) -> AsyncIterator[ToolWorkspace]:
+    workspace = ToolWorkspace(tmp_path)
+    yield workspace
+    await workspace.close()

@@ -32,15 +32,15 @@ class Line:
 
 @dataclass(slots=True)
 class Window:
-    """What was read.
+    r"""What was read.
 
     Attributes:
         lines: in order.
         total_lines: of the whole file; the last one counts without a newline too.
         next_line: the first line after the window, when there is one.
         invalid: whether bytes had to be shown escaped.
-        separator: what ends lines: `\\n`, or `\\r` in files that hold no other.
-        crlf: whether lines end in `\\r\\n`.
+        separator: what ends lines: `\n`, or `\r` in files that hold no other.
+        crlf: whether lines end in `\r\n`.
     """
 
     lines: list[Line] = field(default_factory=list[Line])
@@ -57,16 +57,14 @@ def decoded_chunks(stream: BinaryIO, encoding: TextEncoding, window: Window) -> 
     escaping = codecs.getincrementaldecoder(encoding.codec)("backslashreplace")
     while True:
         chunk = stream.read(CHUNK_BYTES)
-        if not window.invalid:
-            state = decoder.getstate()
-            try:
-                text = decoder.decode(chunk, final=not chunk)
-            except UnicodeDecodeError:
-                window.invalid = True
-                escaping.setstate(state)
-        if window.invalid:
-            text = escaping.decode(chunk, final=not chunk)
-        yield text
+        state = decoder.getstate()
+        try:
+            yield decoder.decode(chunk, final=not chunk)
+        except UnicodeDecodeError:
+            window.invalid = True
+            decoder = escaping
+            decoder.setstate(state)
+            yield decoder.decode(chunk, final=not chunk)
         if not chunk:
             return
 

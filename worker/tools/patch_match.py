@@ -209,7 +209,7 @@ class Searcher:
         inside = [
             index for region in regions for index in range(region.start, region.end) if keys[index] == wanted
         ]
-        if inside or len(regions) == 1 and regions[0].end == self._count:
+        if inside or (len(regions) == 1 and regions[0].end == self._count):
             return inside
         return [index for index in range(regions[0].start, self._count) if keys[index] == wanted]
 

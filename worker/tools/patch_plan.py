@@ -18,7 +18,6 @@ from worker.tools.workspace_paths import (
     WorkspacePath,
     existing,
     existing_file,
-    not_a_file,
     printable_name,
 )
 

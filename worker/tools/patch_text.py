@@ -39,7 +39,7 @@ def _is_structure(line: str) -> bool:
 def _unwrapped(lines: list[str]) -> list[str]:
     closers: list[str] = []
     first = 0
-    for first, line in enumerate(lines):  # noqa: B007 - used after the loop
+    for first, line in enumerate(lines):
         heredoc, fence = _HEREDOC.match(line), _FENCE.match(line)
         if heredoc:
             closers.append(heredoc[2])

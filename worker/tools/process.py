@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 from asyncio.subprocess import PIPE, Process
@@ -61,6 +62,8 @@ class ProcessTree:
         )  # fmt: skip
         tree = cls(process)
         await tree._started.wait()
+        if not tree.pid:
+            raise OSError(errno.EIO, "its supervisor did not start")
         return tree
 
     async def exit_code(self) -> int:

@@ -16,8 +16,10 @@ import os
 import select
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
+from types import FrameType
 
 GRACE_S = 2.0
 _REPEAT_S = 0.05
@@ -52,10 +54,13 @@ def signal_tree(root: int, *numbers: signal.Signals) -> None:
     """Send the signals to every living process below `root`."""
     for pid in descendants(root):
         for number in numbers:
-            try:
+            # Gone meanwhile, or changed to a user that we can't signal.
+            with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
-            except (ProcessLookupError, PermissionError):
-                pass  # gone meanwhile, or it changed to a user that we can't signal
+
+
+def _wake(_number: int, _frame: FrameType | None) -> None:
+    """A handler must stand there for the wake-up descriptor to be written."""
 
 
 class Supervisor:
@@ -87,7 +92,7 @@ class Supervisor:
             signal.signal(number, signal.SIG_IGN)
         wake, woken = os.pipe()
         os.set_blocking(woken, False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGCHLD, _wake)
         signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
         return wake
 
@@ -100,8 +105,7 @@ class Supervisor:
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_DUP2, self._out, 1),
                 (os.POSIX_SPAWN_DUP2, self._err, 2),
-                (os.POSIX_SPAWN_CLOSE, self._out),
-                (os.POSIX_SPAWN_CLOSE, self._err),
+                *((os.POSIX_SPAWN_CLOSE, pipe) for pipe in {self._out, self._err}),
             ],
             setsid=True,
             setsigmask=[],
@@ -110,8 +114,8 @@ class Supervisor:
         self._tell(f"started {self._shell}")
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 2)
-        os.close(self._out)
-        os.close(self._err)
+        for pipe in {self._out, self._err, nowhere}:
+            os.close(pipe)
 
     def _reap(self) -> bool:
         """Collect the dead; False when there is nobody left to wait for."""
@@ -138,10 +142,9 @@ class Supervisor:
 
     @staticmethod
     def _tell(line: str) -> None:
-        try:
+        # When the worker is gone, the end of our input ends the tree.
+        with suppress(BrokenPipeError):
             os.write(1, f"{line}\n".encode())
-        except BrokenPipeError:
-            pass  # the worker is gone; the end of our input ends the tree
 
 
 if __name__ == "__main__":

@@ -105,7 +105,7 @@ class NetworkReader(Protocol):
         ...
 
     def undelivered(self, instance_id: InstanceId) -> list[Delivery]:
-        """Waiting or held deliveries that are pinned to an instance or held by it, in the order they were added."""
+        """What is pinned to an instance or held by it, and waits or is held, in the order it was added."""
         ...
 
 
@@ -151,16 +151,12 @@ class NetworkTransaction(NetworkReader, Protocol):
         """Store a thread."""
         ...
 
-    def add_message(self, message: Message, deliveries: Sequence[Delivery]) -> None:
-        """Store a message and its copies."""
-        ...
-
-    def add_deliveries(self, deliveries: Sequence[Delivery]) -> None:
-        """Store deliveries, behind all that are there."""
+    def add_message(self, message: Message) -> None:
+        """Store a message."""
         ...
 
     def put_deliveries(self, deliveries: Sequence[Delivery]) -> None:
-        """Replace deliveries; each keeps its place in the order."""
+        """Store deliveries: new ones behind all that are there, known ones in their old places."""
         ...
 
 

@@ -94,8 +94,8 @@ class NetworkMail:
         """Send an ask to somebody, or on to a thread's others; the same call again sends nothing new.
 
         Raises:
-            Refused: `no_recipient` with neither a recipient nor a thread; `not_found` in this network for any of
-                them; `not_a_participant`, `target_ended`, `self_request`, `invalid_resource`.
+            Refused: `no_recipient` with neither a recipient nor a thread; `not_found` in this network for any
+                of them; `not_a_participant`, `target_ended`, `self_request`, `invalid_resource`.
         """
         resource = None if ask.resource is None else accepted(resource_key(ask.resource))
 
@@ -138,9 +138,10 @@ class NetworkMail:
         return await self._store.change(actor.network, answer)
 
     async def inbox(self, actor: Actor) -> Inbox:
-        """Hand out what waits for the actor, in order; this proves that it received what earlier calls were handed.
+        """Hand out what waits for the actor, in order.
 
-        The same call again is handed the same, and proves nothing.
+        The call proves that its instance received what earlier calls were handed. The same call again is
+        handed the same, and proves nothing.
 
         Raises:
             Refused: `not_a_member`.
@@ -219,7 +220,8 @@ class NetworkMail:
     ) -> Sent:
         tx.put_thread(accepted(spoken_in(thread, actor, recipients)))
         deliveries = [self._copy(message, recipient, message.created_at) for recipient in recipients]
-        tx.add_message(message, deliveries)
+        tx.add_message(message)
+        tx.put_deliveries(deliveries)
         return Sent(message, deliveries)
 
     def _copy(self, message: Message, recipient: Participant, now: datetime) -> Delivery:
@@ -264,7 +266,7 @@ def _recipients(reader: NetworkReader, actor: Actor, target: Target) -> list[Par
 
 
 def _open_items(tx: NetworkTransaction, actor: Actor) -> list[InboxItem]:
-    """The first items for an actor, one more than an inbox shows; offers that no longer stand are withdrawn."""
+    """The first items for an actor, one more than an inbox shows; offers that lapsed are withdrawn."""
     while True:
         items = [_item(tx, delivery) for delivery in tx.open_deliveries(actor, INBOX_ITEMS + 1)]
         stale = [

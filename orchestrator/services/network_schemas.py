@@ -38,7 +38,10 @@ def _object(properties: dict[str, Schema], *required: str) -> Schema:
     }
 
 
-_RESOURCE = "A shared resource, such as a repository; git@host:o/r.git, ssh://git@host/o/r and https://host/o/r are the same."
+_RESOURCE = (
+    "A shared resource, such as a repository; git@host:o/r.git, ssh://git@host/o/r and https://host/o/r "
+    "are the same."
+)
 _TO_AGENT = _text("Name of an agent, or of a group, in this network.", MAX_LINE_CHARS)
 _TO_INSTANCE = _text("Id of one instance. It wins over toAgent.", MAX_ID_CHARS)
 _TASK_ID = _text("Id of a task in this network.", MAX_ID_CHARS)
@@ -57,9 +60,7 @@ ASK = _object(
         "body": _text("What to ask.", MAX_TEXT_CHARS),
         "toAgent": _TO_AGENT,
         "toInstance": _TO_INSTANCE,
-        "threadId": _text(
-            "Go on in this thread; without a recipient its other participants get it.", MAX_ID_CHARS
-        ),
+        "threadId": _text("Go on in this thread; without a recipient, its others get it.", MAX_ID_CHARS),
         "subject": _text("One line that says what it is about.", MAX_LINE_CHARS),
         "taskId": _text("The task that it is about.", MAX_ID_CHARS),
         "resource": _text(f"The resource that it is about. {_RESOURCE}", MAX_KEY_CHARS),
@@ -104,7 +105,7 @@ TASK_UPDATE = _object(
         "status": {
             "type": "string",
             "enum": [state.value for state in UPDATES],
-            "description": "The task's new state. An offered task is taken by 'accepted' and declined by 'cancelled'.",
+            "description": "The new state. An offered task is taken by 'accepted', declined by 'cancelled'.",
         },
         "reason": _text(
             "Required for "
@@ -120,8 +121,8 @@ TASK_UPDATE = _object(
 CLAIM = _object(
     {
         "scope": _text(
-            "What to claim. A path in the workspace or a glob (*, ?, **, [...], {a,b}; a directory contains its "
-            "children; '.' is everything), a task's id, or a resource, by scopeType.",
+            "What to claim. A path in the workspace or a glob (*, ?, **, [...], {a,b}; a directory "
+            "contains its children; '.' is everything), a task's id, or a resource, by scopeType.",
             MAX_SCOPE_CHARS,
         ),
         "scopeType": {

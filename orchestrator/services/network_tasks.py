@@ -85,7 +85,7 @@ class NetworkTasks:
             task = self._new_task(actor, wanted, target, resource, now)
             change = created(task, [instance.id for instance in able], why_pending)
             tx.put_task(change)
-            tx.add_deliveries([self._offer(actor, task.id, instance, now) for instance in able])
+            tx.put_deliveries([self._offer(actor, task.id, instance, now) for instance in able])
             return change.task
 
         return await self._store.change(actor.network, make)

@@ -18,13 +18,16 @@ from orchestrator.services.network_mail import Inbox, InboxItem, Sent
 from orchestrator.services.network_members import Member
 from orchestrator.services.network_tasks import TaskRecord
 
-_NO_ANSWER_NEEDED = "No answer is needed."
-_HOW_TO_ANSWER = (
-    "Answer with network_reply and this thread_id; what you write as plain output is not delivered."
-)
-_HOW_TO_TAKE = (
-    "Take it with network_task_update status 'accepted', or decline it with 'cancelled' and a reason; what you write "
-    "as plain output is not delivered."
+_ONLY_CALLS = "Only network_reply and network_ask calls reach the sender; plain output is not delivered."
+_NOTES = {
+    MessageKind.ASK: f"Answer with network_reply in this thread. {_ONLY_CALLS}",
+    MessageKind.REPLY: f"No answer is needed. {_ONLY_CALLS}",
+    MessageKind.NOTICE: f"No answer is needed. {_ONLY_CALLS}",
+    MessageKind.STATUS: f"No answer is needed. {_ONLY_CALLS}",
+}
+_OFFER_NOTE = (
+    "Take it with network_task_update status 'accepted', or decline it with 'cancelled' and a reason. "
+    f"{_ONLY_CALLS}"
 )
 
 
@@ -151,7 +154,7 @@ def _inbox_item(item: InboxItem) -> dict[str, Any]:
     if item.message is not None:
         return common | _message(item.message)
     assert item.task is not None  # an item has one of the two
-    return common | {"kind": "task_offer", "task": _task(item.task), "note": _HOW_TO_TAKE}
+    return common | {"kind": "task_offer", "task": _task(item.task), "note": _OFFER_NOTE}
 
 
 def _message(message: Message) -> dict[str, Any]:
@@ -165,7 +168,7 @@ def _message(message: Message) -> dict[str, Any]:
         "task_id": message.task_id,
         "resource": message.resource,
         "sent_at": _time(message.created_at),
-        "note": _HOW_TO_ANSWER if message.kind is MessageKind.ASK else _NO_ANSWER_NEEDED,
+        "note": _NOTES[message.kind],
     }
 
 

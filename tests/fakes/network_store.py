@@ -172,12 +172,8 @@ class _Rows:
     def put_thread(self, thread: Thread) -> None:
         self._rows.threads[thread.id] = thread
 
-    def add_message(self, message: Message, deliveries: Sequence[Delivery]) -> None:
+    def add_message(self, message: Message) -> None:
         self._rows.messages[message.id] = message
-        self.add_deliveries(deliveries)
-
-    def add_deliveries(self, deliveries: Sequence[Delivery]) -> None:
-        self._rows.deliveries |= {one.id: one for one in deliveries}
 
     def put_deliveries(self, deliveries: Sequence[Delivery]) -> None:
         self._rows.deliveries |= {one.id: one for one in deliveries}

@@ -9,8 +9,8 @@ from enum import StrEnum
 from orchestrator.domain.network.capabilities import Capability
 from orchestrator.domain.network.identities import AgentName, InstanceId
 
-# A backstop: an instance whose end was seen has left already. It must outlast a long model call or command, during
-# which a worker has nothing to say.
+# A backstop: an instance whose end was seen has left already. It must outlast a long model call or command,
+# during which a worker has nothing to say.
 FRESH = timedelta(minutes=5)
 
 

@@ -119,8 +119,8 @@ def claimed(wanted: Claim, active: Iterable[Claim]) -> Claim | Refusal:
     """Decide a claim against those that hold now.
 
     Returns:
-        The claim to store: `wanted`, or the owner's earlier claim on the same scope, renewed; or `claim_conflict`
-        with each holder once. An instance is never in its own way.
+        The claim to store: `wanted`, or the owner's earlier claim on the same scope, renewed; or
+        `claim_conflict` with each holder once. An instance is never in its own way.
     """
     others = list(active)
     conflicts = [
@@ -143,7 +143,7 @@ def _conflict(wanted: Claim, conflicts: list[Claim]) -> Refusal:
     return Refusal(
         "claim_conflict",
         f"{wanted.scope.text!r} overlaps {first.scope.text!r}, held by {first.agent!r} until "
-        f"{first.expires_at.isoformat()}{more}; don't work there now: ask the holder, or claim something else",
+        f"{first.expires_at.isoformat()}{more}; don't work there now: ask the holder or choose other work",
         {"conflicts": [_holder(claim) for claim in ordered]},
     )
 

@@ -41,9 +41,9 @@ def candidates(
 ) -> list[Candidate]:
     """Agents that fit, best first: by score, then the available ones, then by name.
 
-    With neither `resource` (canonical) nor `action` every agent fits; with either, those that match neither are
-    left out. An action matches a responsibility's action, or a capability's id or name; spelling is compared as
-    ids are, so `Code Review` is `code-review`.
+    With neither `resource` (canonical) nor `action` every agent fits; with either, those that match neither
+    are left out. An action matches a responsibility's action, or a capability's id or name; spelling is
+    compared as ids are, so `Code Review` is `code-review`.
     """
     found: list[Candidate] = []
     for definition in definitions:

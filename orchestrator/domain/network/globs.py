@@ -8,10 +8,10 @@ A scope is a glob pattern over normalised, relative, `/`-separated paths:
 
 Dot files are like others, case matters, and a symbolic link is its own path (this code sees no file system).
 
-A directory contains its children, so a scope also covers what lies below its matches. Which names are directories
-can't be looked up here, so the names say it: a last name whose extension begins with a letter (`b.py`, `*.txt`) is
-a file and has no children, unless it was written with a trailing slash or one of the two scopes uses that very name
-as a directory; any other last name (`src`, `v1.2`, `*`) has children.
+A directory contains its children, so a scope also covers what lies below its matches. Which names are
+directories can't be looked up here, so the names say it: a last name whose extension begins with a letter
+(`b.py`, `*.txt`) is a file and has no children, unless it was written with a trailing slash or one of the two
+scopes uses that very name as a directory; any other last name (`src`, `v1.2`, `*`) has children.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def path_scope(text: str) -> PathScope | Refusal:
     """Read a scope: normalise it and write out its braces.
 
     Returns:
-        The scope, or `invalid_scope` for an empty, absolute, over-long or unprintable one, and for one that leaves
-        the root.
+        The scope, or `invalid_scope` for an empty, absolute, over-long or unprintable one, and for one that
+        leaves the root.
     """
     text = unicodedata.normalize("NFC", text)
     if not text.strip():

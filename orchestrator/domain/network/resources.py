@@ -18,9 +18,9 @@ _DEFAULT_PORTS = {"ssh": 22, "git+ssh": 22, "https": 443, "http": 80, "git": 941
 def resource_key(text: str) -> str | Refusal:
     """The canonical key of a resource.
 
-    `git@host:o/r.git`, `ssh://git@host/o/r` and `https://host/o/r/` are `host/o/r`: the host is lower-cased, user
-    and password, default port, query, `.git` and outer slashes are dropped; the path keeps its case. Any other
-    name, such as `billing-db`, is its own key.
+    `git@host:o/r.git`, `ssh://git@host/o/r` and `https://host/o/r/` are `host/o/r`: the host is lower-cased,
+    user and password, default port, query, `.git` and outer slashes are dropped; the path keeps its case. Any
+    other name, such as `billing-db`, is its own key.
 
     Returns:
         The key, or `invalid_resource` for an empty, over-long or local one (a path or a `file:` address).

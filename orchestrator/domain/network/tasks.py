@@ -152,8 +152,8 @@ def created(task: Task, offer_to: Collection[InstanceId], why_pending: str) -> T
 def updated(task: Task, status: TaskState, reason: str, actor: Actor, now: datetime) -> TaskChange | Refusal:
     """What an agent's update does to a task.
 
-    An instance that was offered the task accepts or declines it (`cancelled`); the one that accepted it reports
-    progress; its creator, or the one that accepted it, cancels it.
+    An instance that was offered the task accepts or declines it (`cancelled`); the one that accepted it
+    reports progress; its creator, or the one that accepted it, cancels it.
     """
     reason = reason.strip()
     if status in NEEDS_REASON and not reason:
@@ -221,7 +221,7 @@ def _moved(task: Task, status: TaskState, reason: str, actor: Actor, now: dateti
 
 
 def instance_ended(task: Task, instance_id: InstanceId, why: str, now: datetime) -> TaskChange | None:
-    """What an instance's end does to a task: an offer to it lapses, work on it is given back once, then fails.
+    """What an instance's end does to a task: an offer to it lapses; work is given back once, then fails.
 
     Returns:
         None when the task is not touched by it.

@@ -1,0 +1,120 @@
+"""A model's arguments, parsed once and strictly.
+
+Python's parser takes NaN, Infinity and the last of two equal keys; a check could then look at one value
+and a tool at another. None of that passes here.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn, cast
+
+from tool_registry.errors import InvalidParams, Violation
+
+MAX_DEPTH = 200
+
+_ONE_OBJECT = "send the arguments as one JSON object, such as {}"
+
+
+class _Refused(ValueError):
+    """What a parser hook found."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise _Refused(f"the key {key[:80]!r} stands twice in one object")
+            seen.add(key)
+    return found
+
+
+def _constant(name: str) -> NoReturn:
+    raise _Refused(f"{name} is not a JSON number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        raise _Refused(f"{text[:40]} is too large for a number")
+    return value
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_constant, parse_float=_finite)
+
+
+def strict_json(text: str) -> Any:
+    """Parse JSON; duplicate keys, NaN, Infinity, lone surrogates and absurd depth are refused.
+
+    Raises:
+        ValueError: with one sentence that says what is wrong.
+    """
+    if text.count("[") + text.count("{") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
+        raise ValueError(f"more than {MAX_DEPTH} levels deep")
+    try:
+        value = _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{error.msg} at line {error.lineno}, column {error.colno}") from None
+    if "\\u" in text:
+        _refuse_surrogates(value)
+    return value
+
+
+def _refuse_surrogates(value: Any) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError("a string holds half of a surrogate pair") from None
+
+
+def _depth(text: str) -> int:
+    """The deepest nesting of brackets outside strings."""
+    depth = deepest = 0
+    in_string = escaped = False
+    for char in text:
+        if in_string:
+            if escaped:
+                escaped = False
+            elif char == "\\":
+                escaped = True
+            elif char == '"':
+                in_string = False
+        elif char == '"':
+            in_string = True
+        elif char in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif char in "]}":
+            depth -= 1
+    return deepest
+
+
+def parse_arguments(text: str | None) -> dict[str, Any]:
+    """The arguments object that a model wrote.
+
+    Empty, blank, absent and `null` arguments are `{}`. Nothing else is guessed: text of text, a list or a
+    fenced block is refused.
+
+    Raises:
+        InvalidParams: it is not one JSON object, strictly read.
+    """
+    if text is None or not text.strip():
+        return {}
+    try:
+        value = strict_json(text)
+    except ValueError as error:
+        raise InvalidParams(
+            f"the arguments are not valid JSON: {error}; {_ONE_OBJECT}",
+            violations=(Violation("", "json", str(error), expected="a JSON object"),),
+        ) from None
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        kind = {list: "an array", str: "a string", bool: "a boolean"}.get(type(value), "a number")  # pyright: ignore[reportUnknownArgumentType]
+        raise InvalidParams(
+            f"the arguments are {kind}, but an object is required; {_ONE_OBJECT}",
+            violations=(Violation("", "type", "must be an object", expected="object", got=kind.split()[-1]),),
+        )
+    return cast("dict[str, Any]", value)

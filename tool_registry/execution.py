@@ -1,0 +1,317 @@
+"""The one way in which a tool is run: hosted, in-process and inside the worker.
+
+    resolve -> validate -> approval -> rate limit -> run under a deadline -> redact -> bound -> audit
+
+Each step is a small function with one reason to fail; a failure is a `CallError`, and what the tool itself
+says is a `ToolOutput`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from tool_registry.audit import AuditRecord, AuditSink
+from tool_registry.clock import Clock
+from tool_registry.context import ToolContext
+from tool_registry.errors import (
+    ApprovalRequired,
+    CallError,
+    InvalidParams,
+    Outcome,
+    RateLimited,
+    ToolFailed,
+    ToolNotFound,
+    ToolNotHosted,
+    ToolTimeout,
+    Violation,
+)
+from tool_registry.explain import MAX_VIOLATIONS, Explainer, cheap, closest, violations
+from tool_registry.output import ToolOutput, Truncation
+from tool_registry.rate_limit import RateLimiter
+from tool_registry.redaction import Redactor, masked
+from tool_registry.registry import Entry, ToolRegistry
+from tool_registry.schema import CompiledSchema
+from tool_registry.tool import Approval
+from tool_registry.truncation import DEFAULT_OUTPUT_BYTES, cut_middle
+from tool_registry.visibility import HIDDEN_BECAUSE, Hidden, ToolState, hosted_visibility
+
+_CANCEL_GRACE_S = 5.0
+_MAX_CONTENT_BYTES = 5 * 1024 * 1024
+
+BeforeRun = Callable[[Entry], Awaitable[None]]
+
+
+class OutputKeeper(Protocol):
+    """Keeps whole what is too large to show."""
+
+    async def keep(self, context: ToolContext, data: bytes, media_type: str) -> str:
+        """Store it for the calling job; answers the artifact's id."""
+        ...
+
+
+def _forget(_record: AuditRecord) -> None:
+    """Nobody audits."""
+
+
+def _no_report(_entry: Entry) -> None:
+    """Nobody is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What an executor works with.
+
+    Attributes:
+        hosted: refuse what hosted jobs do not see.
+        keeper: where large outputs go; None cuts them for good.
+        explainer: says what is wrong with arguments where the event loop must not; None asks the deciding
+            engine only.
+        on_stuck: told of a tool that went on after it was cancelled.
+    """
+
+    clock: Clock
+    audit: AuditSink = _forget
+    redactor: Redactor = Redactor(patterns=False)  # noqa: RUF009 - immutable
+    keeper: OutputKeeper | None = None
+    explainer: Explainer | None = None
+    hosted: bool = False
+    max_output_bytes: int = DEFAULT_OUTPUT_BYTES
+    on_stuck: Callable[[Entry], None] = _no_report
+
+
+class ToolExecutor:
+    """Runs calls of a registry's tools."""
+
+    def __init__(self, registry: ToolRegistry, surroundings: Surroundings) -> None:
+        self._registry = registry
+        self._around = surroundings
+        self._limiter = RateLimiter(surroundings.clock.monotonic)
+
+    async def execute(
+        self,
+        name: str,
+        params: dict[str, Any],
+        context: ToolContext,
+        *,
+        before_run: BeforeRun | None = None,
+    ) -> ToolOutput:
+        """Run one call.
+
+        Args:
+            name: the registered name.
+            params: the arguments, parsed strictly.
+            context: who calls.
+            before_run: awaited after every check and before the tool; what it raises ends the call.
+
+        Raises:
+            CallError: the call gave no output.
+        """
+        started = self._around.clock.monotonic()
+        entry = self._registry.get(name)
+        verdict, rules, output = "internal", (), None
+        try:
+            entry = self._resolve(name, entry, context)
+            params = await self._valid(entry, params)
+            self._approved(entry, params, context)
+            self._within_rate(entry, context)
+            if before_run is not None:
+                await before_run(entry)
+            output = await self._run(entry, params, context)
+            output = await self._shown(output, context, started)
+            verdict = "error" if output.is_error else "ok"
+        except CallError as error:
+            verdict, rules = error.code, tuple(one.rule for one in error.violations)
+            raise
+        except asyncio.CancelledError:
+            verdict = "cancelled"
+            raise
+        else:
+            return output
+        finally:
+            self._audit(
+                name, entry, params, context, verdict=verdict, rules=rules, output=output, started=started
+            )
+
+    def _resolve(self, name: str, entry: Entry | None, context: ToolContext) -> Entry:
+        if entry is None:
+            near = closest(name, (one.name for one in self._registry.entries()))
+            raise ToolNotFound(
+                f"there is no tool named {name[:100]!r}" + (f"; did you mean {near!r}?" if near else "")
+            )
+        if self._around.hosted:
+            verdict = hosted_visibility(
+                entry.name, entry.traits, entry.state, grants=context.grants, surface=context.surface
+            )
+            if isinstance(verdict, Hidden):
+                because = entry.reason or HIDDEN_BECAUSE[verdict.reason]
+                raise ToolNotHosted(f"{name!r} can't be used here: {because}", reason=verdict.reason)
+        elif entry.state is not ToolState.ACTIVE:
+            raise ToolNotHosted(f"{name!r} can't be used: {entry.reason or entry.state}", reason=entry.state)
+        return entry
+
+    async def _valid(self, entry: Entry, params: dict[str, Any]) -> dict[str, Any]:
+        schema = entry.schema
+        if schema is None:
+            raise ToolNotHosted(f"{entry.name!r} has no schema", reason=ToolState.NEEDS_SCHEMA)
+        params, _dropped = schema.without_refused_nulls(params)
+        if schema.accepts(params):
+            return params
+        found = await self._explained(schema, params)
+        listed = "; ".join(f"{one.pointer or 'the object'}: {one.message}" for one in found)
+        raise InvalidParams(
+            f"the arguments of {entry.name} do not fit its schema, a JSON object: {listed[:1500]}",
+            violations=found,
+            hint="correct the named arguments and call again; nothing was run",
+        )
+
+    async def _explained(self, schema: CompiledSchema, params: dict[str, Any]) -> tuple[Violation, ...]:
+        masked_found = schema.masked_violations(params)
+        instance_json = json.dumps(params)
+        found: tuple[Violation, ...] | None = None
+        if cheap(schema.text, instance_json):
+            found = violations(schema.schema, params)
+        elif self._around.explainer is not None:
+            found = await self._around.explainer.explain(schema.text, instance_json)
+        if not found:
+            return masked_found
+        # Formats are asserted by the deciding engine only.
+        formats = (one for one in masked_found if one.rule == "format")
+        return (*found, *formats)[:MAX_VIOLATIONS]
+
+    def _approved(self, entry: Entry, params: Mapping[str, Any], context: ToolContext) -> None:
+        traits = entry.traits
+        if traits.approval is Approval.NEVER or entry.name in context.grants:
+            return
+        if traits.approval is Approval.BY_PARAMS and not traits.needs_approval(params):
+            return
+        raise ApprovalRequired(
+            f"{entry.name} needs a person's approval for these arguments",
+            hint=f"launch the job with --tool-grant {entry.name}, or use other arguments",
+        )
+
+    def _within_rate(self, entry: Entry, context: ToolContext) -> None:
+        limit = entry.traits.rate_limit
+        if limit is None:
+            return
+        wait_s = self._limiter.take((context.job_id, entry.name), limit)
+        if wait_s is not None:
+            raise RateLimited(
+                f"more than {limit.calls} calls of {entry.name} in {limit.per_s:g} s; wait {wait_s:.1f} s",
+                retry_after_s=round(wait_s, 3),
+            )
+
+    async def _run(self, entry: Entry, params: dict[str, Any], context: ToolContext) -> ToolOutput:
+        """Run the tool in a task of its own, so that one that ignores its cancellation holds nobody."""
+        timeout_s = entry.traits.timeout_s
+        now = self._around.clock.monotonic()
+        if context.deadline is not None:
+            timeout_s = max(0.0, min(timeout_s, context.deadline - now))
+        inner = replace(context, deadline=now + timeout_s)
+        task = asyncio.ensure_future(entry.tool.execute(params, inner))
+        try:
+            done, _ = await asyncio.wait({task}, timeout=timeout_s)
+        except asyncio.CancelledError:
+            await self._stop(task, entry)
+            raise
+        if not done:
+            await self._stop(task, entry)
+            raise ToolTimeout(
+                f"{entry.name} did not finish within {timeout_s:g} s and was cancelled",
+                outcome=Outcome.FAILED if entry.traits.read_only else Outcome.UNKNOWN,
+            )
+        try:
+            return task.result()
+        except asyncio.CancelledError:
+            raise ToolFailed(f"{entry.name} was cancelled by its own server", cause="cancelled") from None
+
+    async def _stop(self, task: asyncio.Future[ToolOutput], entry: Entry) -> None:
+        task.cancel()
+        done, _ = await asyncio.wait({task}, timeout=_CANCEL_GRACE_S)
+        if not done:
+            self._around.on_stuck(entry)
+        elif not task.cancelled():
+            task.exception()  # it ended with an error of its own: the caller hears of the timeout instead
+
+    async def _shown(self, output: ToolOutput, context: ToolContext, started: float) -> ToolOutput:
+        output = self._redacted(output)
+        output = await self._bounded(output, context)
+        return replace(output, duration_ms=int((self._around.clock.monotonic() - started) * 1000))
+
+    def _redacted(self, output: ToolOutput) -> ToolOutput:
+        redactor = self._around.redactor
+        result = redactor.value(output.result)
+        if not output.content and output.raw is None:
+            return output if result == output.result else replace(output, result=result)
+        content = tuple(redactor.value(block) for block in output.content)
+        return replace(output, result=result, content=content, raw=redactor.value(output.raw))
+
+    async def _bounded(self, output: ToolOutput, context: ToolContext) -> ToolOutput:
+        output = await self._bounded_content(output, context)
+        text = output.text()
+        limit = self._around.max_output_bytes
+        if len(text) * 4 <= limit or cut_middle(text, limit) is None:
+            return output
+        artifact = None
+        if self._around.keeper is not None:
+            artifact = await self._around.keeper.keep(
+                context, text.encode("utf-8", "replace"), "text/plain; charset=utf-8"
+            )
+        cut = cut_middle(text, limit, where=f"the whole is artifact {artifact}" if artifact else None)
+        if cut is None:
+            return output
+        shown = Truncation(cut.original_bytes, cut.shown_bytes, artifact)
+        return replace(output, result=cut.text, raw=None, truncated=shown)
+
+    async def _bounded_content(self, output: ToolOutput, context: ToolContext) -> ToolOutput:
+        """Blocks beyond the bound become artifacts and a note; what fits stays, in order."""
+        if not output.content:
+            return output
+        room = _MAX_CONTENT_BYTES
+        kept: list[dict[str, Any]] = []
+        for block in output.content:
+            data = json.dumps(block).encode()
+            if len(data) <= room:
+                room -= len(data)
+                kept.append(block)
+                continue
+            note: dict[str, Any] = {"type": "omitted", "was": block.get("type"), "size_bytes": len(data)}
+            if self._around.keeper is not None:
+                note["artifact"] = await self._around.keeper.keep(context, data, "application/json")
+            kept.append(note)
+        return replace(output, content=tuple(kept))
+
+    def _audit(
+        self,
+        name: str,
+        entry: Entry | None,
+        params: Mapping[str, Any],
+        context: ToolContext,
+        *,
+        verdict: str,
+        rules: tuple[str, ...],
+        output: ToolOutput | None,
+        started: float,
+    ) -> None:
+        clock = self._around.clock
+        sensitive = entry.traits.sensitive if entry else ()
+        self._around.audit(
+            AuditRecord(
+                at=clock.now(),
+                job_id=context.job_id,
+                agent=context.agent,
+                network=context.network,
+                tool_name=name[:100],
+                source=entry.traits.source if entry else "",
+                call_id=context.call_id,
+                params=self._around.redactor.value(masked(params, sensitive)),
+                verdict=verdict,
+                rules=rules,
+                duration_ms=int((clock.monotonic() - started) * 1000),
+                output_bytes=len(output.text()) if output else 0,
+                read_only=entry.traits.read_only if entry else True,
+            )
+        )

@@ -1,0 +1,280 @@
+"""The registry: which tools there are, under which names, from whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tool_registry.definition import ToolDefinition
+from tool_registry.errors import DuplicateTool, IllegalName, InvalidSchema, ProtectedName, RegistrationError
+from tool_registry.names import LEGAL, NameRequest, assign_names, may_hold, protected_for
+from tool_registry.schema import CompiledSchema, is_placeholder
+from tool_registry.tool import Tool, ToolSource, ToolTraits
+from tool_registry.visibility import ToolState
+
+_FIXED_NAMES = frozenset({ToolSource.LOCAL, ToolSource.NETWORK, ToolSource.MANAGEMENT, ToolSource.PROXY})
+_MAX_INSTRUCTIONS_CHARS = 8_192
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A tool as its owner offers it.
+
+    Attributes:
+        state: anything but `ACTIVE` keeps it out of every catalogue.
+        reason: why it is not active; shown to operators.
+    """
+
+    tool: Tool
+    state: ToolState = ToolState.ACTIVE
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A registered tool.
+
+    Attributes:
+        definition: what models see: the owner's, under the registered name.
+        schema: what calls are held to; None only where `state` is not `ACTIVE`.
+        renamed: the registered name is not the one that was proposed.
+    """
+
+    definition: ToolDefinition
+    tool: Tool
+    state: ToolState
+    reason: str
+    schema: CompiledSchema | None
+    renamed: bool = False
+
+    @property
+    def name(self) -> str:
+        """The registered name."""
+        return self.definition.name
+
+    @property
+    def traits(self) -> ToolTraits:
+        """What the tool declares about itself."""
+        return self.tool.traits
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An offer that was not taken, and why."""
+
+    proposed: str
+    error: RegistrationError
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """What a replacement did."""
+
+    registered: tuple[str, ...]
+    refused: tuple[Refused, ...]
+    removed: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Owner:
+    offers: dict[NameRequest, tuple[Offer, CompiledSchema | None]] = field(
+        default_factory=dict[NameRequest, tuple[Offer, CompiledSchema | None]]
+    )
+    instructions: str = ""
+
+
+class ToolRegistry:
+    """The canonical set of tools. Every change is whole, raises `revision` and tells the subscribers.
+
+    It lives in one event loop; none of its methods waits.
+    """
+
+    def __init__(self) -> None:
+        self._owners: dict[str, _Owner] = {}
+        self._entries: dict[str, Entry] = {}
+        self._disabled: set[str] = set()
+        self._subscribers: list[Callable[[], None]] = []
+        self._revision = 0
+
+    @property
+    def revision(self) -> int:
+        """Grows with every change."""
+        return self._revision
+
+    def get(self, name: str) -> Entry | None:
+        """The tool registered under this name."""
+        return self._entries.get(name)
+
+    def entries(self) -> tuple[Entry, ...]:
+        """All tools, sorted by name."""
+        return tuple(self._entries[name] for name in sorted(self._entries))
+
+    def instructions(self) -> Mapping[str, str]:
+        """Each owner's toolset instructions, where it has any, sorted by owner."""
+        return {
+            name: self._owners[name].instructions
+            for name in sorted(self._owners)
+            if self._owners[name].instructions
+        }
+
+    def subscribe(self, on_change: Callable[[], None]) -> Callable[[], None]:
+        """Call `on_change` after every change.
+
+        Returns:
+            A function that ends the subscription.
+        """
+        self._subscribers.append(on_change)
+        return lambda: self._subscribers.remove(on_change)
+
+    def register(self, tool: Tool, *, state: ToolState = ToolState.ACTIVE, reason: str = "") -> Entry:
+        """Add one tool beside what its owner has.
+
+        Raises:
+            RegistrationError: it can't be taken; nothing changed.
+        """
+        offer = Offer(tool, state, reason)
+        request = _request(tool)
+        owner = self._owners.get(tool.traits.owner, _Owner())
+        if request in owner.offers:
+            raise DuplicateTool(f"{tool.traits.owner} offers {request.original!r} twice; remove one of them")
+        candidate = _Owner({**owner.offers, request: _accepted(offer, request)}, owner.instructions)
+        names = self._names({**self._owners, tool.traits.owner: candidate})
+        self._check_name(request, names[request], tool.traits)
+        self._commit({**self._owners, tool.traits.owner: candidate}, names)
+        return self._entries[names[request]]
+
+    def replace(self, owner: str, offers: Sequence[Offer], *, instructions: str = "") -> Replaced:
+        """Swap an owner's whole set. A tool that can't be taken is left out; its neighbours stay.
+
+        Args:
+            owner: every offered tool's `traits.owner`.
+            offers: the new set; empty removes the owner.
+            instructions: text about the set as a whole, for the model; bounded.
+        """
+        before = {entry.name for entry in self._entries.values() if entry.traits.owner == owner}
+        accepted: dict[NameRequest, tuple[Offer, CompiledSchema | None]] = {}
+        refused: list[Refused] = []
+        for offer in offers:
+            request = _request(offer.tool)
+            try:
+                if request in accepted:
+                    raise DuplicateTool(f"{owner} offers {request.original!r} twice; the first one is kept")
+                accepted[request] = _accepted(offer, request)
+            except RegistrationError as error:
+                refused.append(Refused(request.proposed, error))
+        refused.extend(self._refuse_names(owner, accepted))
+        owners = {name: kept for name, kept in self._owners.items() if name != owner}
+        if accepted or instructions:
+            owners[owner] = _Owner(accepted, instructions[:_MAX_INSTRUCTIONS_CHARS])
+        names = self._names(owners)
+        self._commit(owners, names)
+        now = tuple(sorted(names[request] for request in accepted))
+        return Replaced(now, tuple(refused), tuple(sorted(before - set(now))))
+
+    def remove_owner(self, owner: str) -> tuple[str, ...]:
+        """Remove everything an owner offers; answers the names that are gone."""
+        return self.replace(owner, ()).removed
+
+    def set_enabled(self, name: str, *, enabled: bool) -> bool:
+        """Disable a tool, or enable it again; remembered while its owner comes and goes.
+
+        Returns:
+            False when there is no such tool.
+        """
+        if name not in self._entries:
+            return False
+        (self._disabled.discard if enabled else self._disabled.add)(name)
+        self._commit(self._owners, self._names(self._owners))
+        return True
+
+    def _refuse_names(
+        self, owner: str, accepted: dict[NameRequest, tuple[Offer, CompiledSchema | None]]
+    ) -> list[Refused]:
+        """Take out of `accepted` what would hold a name it must not."""
+        names = self._names({**self._owners, owner: _Owner(accepted)})
+        refused: list[Refused] = []
+        for request in list(accepted):
+            try:
+                self._check_name(request, names[request], accepted[request][0].tool.traits)
+            except RegistrationError as error:
+                del accepted[request]
+                refused.append(Refused(request.proposed, error))
+        return refused
+
+    def _names(self, owners: Mapping[str, _Owner]) -> Mapping[NameRequest, str]:
+        return assign_names(request for owner in owners.values() for request in owner.offers)
+
+    def _check_name(self, request: NameRequest, name: str, traits: ToolTraits) -> None:
+        if not may_hold(name, traits.source):
+            raise ProtectedName(
+                f"{traits.owner} offers {request.original!r}, which would be named {name!r};"
+                f" that name is reserved for {protected_for(name)} tools: rename the tool or its server"
+            )
+        taken = self._entries.get(name)
+        rivals = taken is not None and taken.traits.owner != traits.owner
+        if taken is not None and rivals and request.fixed and _request(taken.tool).fixed:
+            raise DuplicateTool(f"{traits.owner} and {taken.traits.owner} both offer {name!r}; remove one")
+
+    def _commit(self, owners: Mapping[str, _Owner], names: Mapping[NameRequest, str]) -> None:
+        entries: dict[str, Entry] = {}
+        for owner in owners.values():
+            for request, (offer, schema) in owner.offers.items():
+                name = names[request]
+                entries[name] = self._entry(request, name, offer, schema)
+        self._owners = dict(owners)
+        self._entries = entries
+        self._revision += 1
+        for notify in tuple(self._subscribers):
+            notify()
+
+    def _entry(self, request: NameRequest, name: str, offer: Offer, schema: CompiledSchema | None) -> Entry:
+        state, reason = offer.state, offer.reason
+        if state is ToolState.ACTIVE and schema is None:
+            state, reason = (
+                ToolState.NEEDS_SCHEMA,
+                "its owner gave no schema; give it one by an override file",
+            )
+        elif state is ToolState.ACTIVE and name in self._disabled:
+            state, reason = ToolState.DISABLED, "an operator disabled it"
+        definition = offer.tool.definition.renamed(name)
+        return Entry(definition, offer.tool, state, reason, schema, renamed=name != request.proposed)
+
+
+def _request(tool: Tool) -> NameRequest:
+    traits = tool.traits
+    proposed = tool.definition.name
+    return NameRequest(
+        traits.owner, traits.original_name or proposed, proposed, traits.source in _FIXED_NAMES
+    )
+
+
+def _accepted(offer: Offer, request: NameRequest) -> tuple[Offer, CompiledSchema | None]:
+    """The offer with its compiled schema; None for a schema that is missing.
+
+    Raises:
+        RegistrationError: the offer can't be taken at all.
+    """
+    if not request.original.strip() or not request.proposed.strip():
+        raise IllegalName(f"{request.owner} offers a tool without a name; give it one")
+    if request.fixed and not LEGAL.fullmatch(request.proposed):
+        raise IllegalName(
+            f"{request.proposed!r} is not a legal tool name (a-z, A-Z, 0-9, _ and -, 64 at most)"
+        )
+    if offer.state not in {ToolState.ACTIVE, ToolState.DISABLED}:
+        return offer, None
+    text = offer.tool.definition.parameters_json
+    if offer.tool.traits.source is ToolSource.WASM and _says_nothing(text):
+        return offer, None
+    try:
+        return offer, CompiledSchema(text)
+    except InvalidSchema as error:
+        raise InvalidSchema(f"{request.owner}, tool {request.original!r}: {error.message}") from None
+
+
+def _says_nothing(text: str) -> bool:
+    if not text.strip():
+        return True
+    try:
+        return is_placeholder(ToolDefinition("", "", text).parameters)
+    except ValueError:
+        return False  # not JSON: the schema check says so

@@ -88,6 +88,16 @@ class Baseline:
         """
         return await anyio.to_thread.run_sync(self._diff, abandon_on_cancel=True)
 
+    async def nothing(self) -> Patch:
+        """A patch without changes, for a job whose workspace was never recorded."""
+        return await anyio.to_thread.run_sync(self._nothing)
+
+    def _nothing(self) -> Patch:
+        self._patch.parent.mkdir(parents=True, exist_ok=True)
+        self._patch.write_bytes(b"")
+        size, digest = _digest(self._patch)
+        return Patch(self._patch, digest, size, 0)
+
     def _take(self) -> None:
         shutil.rmtree(self._git_dir, ignore_errors=True)
         self._git_dir.parent.mkdir(parents=True, exist_ok=True)
@@ -100,7 +110,10 @@ class Baseline:
         (self._git_dir / "baseline").write_text(tree, encoding="ascii")
 
     def _diff(self) -> Patch:
-        tree = (self._git_dir / "baseline").read_text(encoding="ascii")
+        recorded = self._git_dir / "baseline"
+        if not recorded.exists():
+            return self._nothing()
+        tree = recorded.read_text(encoding="ascii")
         unreadable = self._add_present()
         compared = ["--cached", "--no-ext-diff", "--no-textconv", "--find-renames", tree]
         with self._patch.open("wb") as target:

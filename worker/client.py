@@ -103,7 +103,7 @@ class WorkerClient:
         self._policy = policy or RetryPolicy()
         self._sleep = sleep
         self._jitter = jitter
-        self.notice = notice or (lambda _text: None)
+        self.notice: Callable[[str], None] = notice or _unheard
         self._renewal = anyio.Lock()
 
     async def job(self) -> JobDescription:
@@ -281,9 +281,11 @@ class WorkerClient:
         ):
             raise problem
         failures.refused += 1
-        await self._sleep(
-            self._policy.delay_s(failures.refused, self._jitter(), problem.retry_after_s)
-        )
+        await self._sleep(self._policy.delay_s(failures.refused, self._jitter(), problem.retry_after_s))
+
+
+def _unheard(_text: str) -> None:
+    """Nobody listens."""
 
 
 async def _chunks(path: Path) -> AsyncIterator[bytes]:

@@ -1,13 +1,13 @@
 """What ends a worker, beside the problems that the orchestrator reports.
 
-    PortsideError
-    ├── RemoteProblem               (tool_registry.errors) as the orchestrator said it
-    ├── OrchestratorUnreachable     it did not come back within the outage bound
-    ├── NoAnswerInTime              it took the request and did not answer; the effect is unknown
-    ├── AuthenticationExpired       the token ran out and can't be renewed
-    └── WorkspaceError
-        ├── UnsafeArchive           the workspace holds what must not be unpacked
-        └── ChangesFailed           git could not record what changed
+PortsideError
+├── RemoteProblem               (tool_registry.errors) as the orchestrator said it
+├── OrchestratorUnreachable     it did not come back within the outage bound
+├── NoAnswerInTime              it took the request and did not answer; the effect is unknown
+├── AuthenticationExpired       the token ran out and can't be renewed
+└── WorkspaceError
+    ├── UnsafeArchive           the workspace holds what must not be unpacked
+    └── ChangesFailed           git could not record what changed
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Awaitable, Callable, Iterator
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -16,6 +15,7 @@ from tool_registry.errors import Outcome, PortsideError, RemoteProblem
 from tool_registry.output import ToolOutput, Truncation
 from tool_registry.tool import ToolSource, ToolTraits
 from worker.errors import NoAnswerInTime
+from worker.outputs import file_name
 from worker.protocol.tools import Catalog, ExecuteRequest, ToolPolicy, WireToolOutput
 from worker.transport import Transport
 
@@ -114,8 +114,7 @@ class ArtifactFiles:
             PortsideError: the orchestrator did not give it.
             OSError: it could not be written.
         """
-        # The id comes from another process: it names a file here and nothing else.
-        path = self._directory / os.path.basename(artifact_id.replace("\0", ""))  # noqa: PTH119
+        path = self._directory / file_name(artifact_id)
         if await anyio.Path(path).is_file():
             return path
         await anyio.Path(self._directory).mkdir(parents=True, exist_ok=True)
@@ -125,8 +124,6 @@ class ArtifactFiles:
             while data := await self._transport.artifact(artifact_id, offset, _PART_BYTES):
                 await target.write(data)
                 offset += len(data)
-                if len(data) < _PART_BYTES:
-                    break
         await anyio.Path(part).rename(path)
         return path
 

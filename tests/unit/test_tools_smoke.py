@@ -1,4 +1,5 @@
 from __future__ import annotations
+
 from tests.support.tool_workspace import ToolWorkspace
 
 

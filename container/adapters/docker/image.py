@@ -109,7 +109,7 @@ class WorkerImage:
             libraries = await asyncio.to_thread(self._libraries.fetch, self._sources, target)
             say(f"building {tag} on {base}")
             await self._connection.slow(
-                lambda api: self._build(api, base, tag, libraries, say), deadline_s=_BUILD_S
+                lambda api: self._build(api, base, tag, libraries), deadline_s=_BUILD_S
             )
         return tag
 
@@ -136,9 +136,7 @@ class WorkerImage:
             raise ImageMissing(f"the base image {wanted} is not on this engine")
         return wanted, base_id
 
-    def _build(
-        self, api: DockerApi, base: str, tag: str, libraries: Path, say: Callable[[str], None]
-    ) -> None:
+    def _build(self, api: DockerApi, base: str, tag: str, libraries: Path) -> None:
         with tempfile.TemporaryFile() as context:
             write_context(context, self._sources, libraries)
             context.seek(0)
@@ -154,17 +152,16 @@ class WorkerImage:
                 decode=True,
                 use_config_proxy=False,
             )
-            _follow(lines, say)
+            _follow(lines)
 
 
-def _follow(lines: Any, say: Callable[[str], None]) -> None:
-    """Pass the build's output on; the classic builder reports a failure inside the stream."""
+def _follow(lines: Any) -> None:
+    """Read the build's output; the classic builder reports a failure inside the stream."""
     last: list[str] = []
     for line in lines:
         text = str(line.get("stream") or line.get("error") or "").strip()
         if text:
             last = [*last, text][-_LAST_LINES:]
-            say(text)
         if "error" in line:
             raise EngineError("the worker image could not be built:\n" + "\n".join(last))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 from docker.errors import APIError, NotFound
@@ -82,7 +83,10 @@ class DockerEngine:
         The first look is quick, so an engine that hangs is found out in `quick_s`, not in `slow_s`.
         """
         cpus = allowed_cpus(spec.limits, await self.describe())
-        ref = await self._create(spec, cpus)
+        status = await self._create_or_find(spec, cpus)
+        ref = status.ref
+        if status.state is not SandboxState.CREATED:
+            return ref  # it runs, or has run: launching twice is launching once
         try:
             await self._connection.slow(lambda api: api.start(ref.id))
         except APIError as error:
@@ -151,7 +155,7 @@ class DockerEngine:
         except NotFound:
             pass  # removing twice is fine
         except APIError as error:
-            if error.status_code != 409:  # 409: another removal of it is under way
+            if error.status_code != HTTPStatus.CONFLICT:  # conflict: another removal is under way
                 raise EngineError(f"{ref.name} could not be removed: {words(error)}") from error
             await self._vanished(ref)
         await self._connection.slow(partial(_remove_volumes, name=ref.name))
@@ -161,32 +165,51 @@ class DockerEngine:
         await asyncio.to_thread(self._feed.close)
         await self._connection.close()
 
-    async def _create(self, spec: SandboxSpec, cpus: float) -> SandboxRef:
+    async def _create_or_find(self, spec: SandboxSpec, cpus: float) -> SandboxStatus:
+        """Make it, or find the one of that name.
+
+        A name is taken a moment before its container can be seen, and free a moment after it has gone.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._connection.slow_s
+        while loop.time() < deadline:
+            status = await self._create(spec, cpus) or await self._existing(spec)
+            if status is not None:
+                return status
+            await asyncio.sleep(_POLL_S)
+        raise LaunchFailed(f"the name {spec.name} is taken by a container that can't be seen")
+
+    async def _create(self, spec: SandboxSpec, cpus: float) -> SandboxStatus | None:
+        """Create it; None when the name is taken."""
+
         def create(api: DockerApi) -> str:
-            arguments = create_arguments(spec)
             config = host_config(spec, cpus=cpus, api_version=api.api_version)
-            return str(api.create_container(**arguments, host_config=config)["Id"])
+            return str(api.create_container(**create_arguments(spec), host_config=config)["Id"])
 
         try:
-            return SandboxRef(name=spec.name, id=await self._connection.slow(create))
+            made = await self._connection.slow(create)
         except NotFound as error:
             raise ImageMissing(
                 f"the image {spec.image} is not on this engine: {words(error)}. Type: portside image build"
             ) from error
         except APIError as error:
-            if error.status_code != 409:
-                raise LaunchFailed(f"{spec.name} could not be created: {words(error)}") from error
-        return await self._existing(spec)
+            if error.status_code == HTTPStatus.CONFLICT:
+                return None
+            raise LaunchFailed(f"{spec.name} could not be created: {words(error)}") from error
+        return SandboxStatus(ref=SandboxRef(name=spec.name, id=made), state=SandboxState.CREATED)
 
-    async def _existing(self, spec: SandboxSpec) -> SandboxRef:
-        """The sandbox that an earlier launch of the same name made."""
-        status = status_of(await self._connection.quick(lambda api: api.inspect_container(spec.name)))
+    async def _existing(self, spec: SandboxSpec) -> SandboxStatus | None:
+        """The sandbox that an earlier launch of the same name made; None when it can't be seen."""
+        try:
+            found = status_of(await self._connection.quick(lambda api: api.inspect_container(spec.name)))
+        except NotFound:
+            return None
         expected = {**spec.labels, LABEL: spec.name}
-        if any(status.labels.get(key) != value for key, value in expected.items()):
+        if any(found.labels.get(key) != value for key, value in expected.items()):
             raise LaunchFailed(
                 f"the name {spec.name} is taken by a container that is not this job's; remove it or rename it"
             )
-        return status.ref
+        return found
 
     async def _signal(self, ref: SandboxRef, signal: str) -> None:
         try:
@@ -194,7 +217,7 @@ class DockerEngine:
         except NotFound:
             pass  # gone: nothing runs
         except APIError as error:
-            if error.status_code != 409:  # 409: it does not run
+            if error.status_code != HTTPStatus.CONFLICT:  # conflict: it does not run
                 raise EngineError(f"{signal} did not reach {ref.name}: {words(error)}") from error
 
     async def _ended(self, ref: SandboxRef, within_s: float) -> bool:

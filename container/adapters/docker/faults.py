@@ -45,7 +45,9 @@ def unavailable(endpoint: str, error: BaseException, deadline_s: float) -> Engin
         return EngineUnavailable(
             f"nobody listens on {path}: the engine has stopped. Start it: systemctl start docker"
         )
-    if _any(chain, TimeoutError) or _any(chain, Timeout):
+    if any(
+        _any(chain, kind) for kind in (TimeoutError, Timeout, BlockingIOError)
+    ):  # EAGAIN: its queue is full
         return no_answer(endpoint, deadline_s)
     return EngineUnavailable(f"the engine at {path} broke the connection: {error}. Try again.")
 

@@ -192,4 +192,6 @@ def _probe(api: DockerApi, base_id: str) -> Target:
 
 def _worker_tags(api: DockerApi) -> list[str]:
     tags: list[str] = [tag for row in api.images(name=REPOSITORY) for tag in row.get("RepoTags") or ()]
-    return sorted(tag for tag in tags if tag.startswith(f"{REPOSITORY}:"))
+    # Podman shows short names with the registry it would ask for them
+    short = (tag.removeprefix("docker.io/library/").removeprefix("localhost/") for tag in tags)
+    return sorted(tag for tag in short if tag.startswith(f"{REPOSITORY}:"))

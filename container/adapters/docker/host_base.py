@@ -180,7 +180,8 @@ def _label(api: DockerApi) -> str | None:
         config: Json = api.inspect_image(HOST_BASE).get("Config") or {}
     except NotFound:
         return None
-    return (config.get("Labels") or {}).get(_LABEL)
+    labels: dict[str, str] = config.get("Labels") or {}
+    return labels.get(_LABEL)
 
 
 def _merged(line: str) -> PurePosixPath:

@@ -59,6 +59,7 @@ def host_config(spec: SandboxSpec, *, cpus: float, api_version: str) -> HostConf
         ulimits=[
             Ulimit(name="nofile", soft=limits.nofile, hard=limits.nofile),
             Ulimit(name="core", soft=0, hard=0),
+            Ulimit(name="msgqueue", soft=0, hard=0),  # else /dev/mqueue is one more writable place
         ],
         # exec: compilers and test runners start what they have just built there
         tmpfs={"/tmp": f"size={limits.tmp_bytes},mode=1777,nosuid,nodev,exec"},  # noqa: S108 -- inside the box

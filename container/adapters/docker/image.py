@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from docker.errors import APIError
 
-from container.adapters.docker.api import DockerApi
+from container.adapters.docker.api import DockerApi, Json
 from container.adapters.docker.build_context import Sources, write_context
 from container.adapters.docker.connection import Connection
 from container.adapters.docker.faults import words
@@ -157,16 +156,18 @@ class WorkerImage:
             _follow(lines, say)
 
 
-def _follow(lines: Any, say: Callable[[str], None]) -> None:
+def _follow(lines: Iterator[Json], say: Callable[[str], None]) -> None:
     """Pass the build's output on; the classic builder reports a failure inside the stream."""
     last: list[str] = []
-    for line in lines:
+    failed = False
+    for line in lines:  # to its end also after a failure: only then is the connection given back
         text = str(line.get("stream") or line.get("error") or "").strip()
+        failed = failed or "error" in line
         if text:
             last = [*last, text][-_LAST_LINES:]
             say(text)
-        if "error" in line:
-            raise EngineError("the worker image could not be built:\n" + "\n".join(last))
+    if failed:
+        raise EngineError("the worker image could not be built:\n" + "\n".join(last))
 
 
 def _probe(api: DockerApi, base_id: str) -> Target:

@@ -64,7 +64,7 @@ async def test_a_child_that_runs_out_of_memory_does_not_make_the_job_one_that_di
         "python3 -c 'bytearray(10**9)'; echo child $?",
         limits=replace(Limits(), memory_bytes=128 * MIB),
     )
-    assert printed.splitlines()[-1] == "child 137"
+    assert "child 137" in printed.splitlines()
     assert (status.exit_code, status.ran_out_of_memory) == (0, False)
 
 
@@ -221,14 +221,14 @@ async def test_an_engine_that_never_answers_fails_in_time_and_the_loop_goes_on(s
     async with await asyncio.start_unix_server(lambda _r, writer: held.append(writer), short_dir / "s"):
         engine = DockerEngine(f"unix://{short_dir / 's'}", quick_s=0.5, slow_s=30)
         ref = SandboxRef("portside-x", "0" * 64)
-        calls = [engine.inspect(ref) for _ in range(20)]
+        calls = [engine.inspect(ref) for _ in range(60)]  # four at a time would take 7.5 s
         loop = asyncio.get_running_loop()
         before, turns = loop.time(), 0
         waiting = asyncio.gather(*calls, engine.launch(_any_spec()), return_exceptions=True)
         while not waiting.done():
             turns += 1
             await asyncio.sleep(0.01)
-        assert loop.time() - before < 5
+        assert loop.time() - before < 4
         assert turns > 50
         for error in await waiting:
             assert isinstance(error, EngineUnavailable)

@@ -64,7 +64,7 @@ def test_a_private_engine_is_refused_to_others_than_root(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(EngineUnavailable, match="needs root.*sudo portside doctor --fix"):
+    with pytest.raises(EngineUnavailable, match=r"needs root.*sudo portside doctor --fix"):
         PrivateDaemon(tmp_path).start()
     assert list(tmp_path.iterdir()) == []
 
@@ -103,3 +103,14 @@ def test_packages_are_not_installed_by_others_than_root(monkeypatch: pytest.Monk
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(EngineUnavailable, match=r"docker\.io can't be installed here"):
         packages.install_docker()
+
+
+def test_a_daemon_that_ends_at_once_is_told_with_its_last_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "dockerd").write_text("#!/bin/sh\necho no cgroups here >&2\nexit 1\n")
+    (tmp_path / "dockerd").chmod(0o755)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(EngineUnavailable, match=r"ended at once: no cgroups here \(more in .*dockerd\.log"):
+        PrivateDaemon(tmp_path / "e").start(deadline_s=20)

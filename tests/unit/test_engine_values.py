@@ -169,11 +169,12 @@ def test_the_filter_allows_by_name_and_names_nothing_dangerous() -> None:
     allowed = [rule for rule in rules if rule["action"] == "SCMP_ACT_ALLOW" and "args" not in rule]
     free: set[str] = {name for rule in allowed for name in rule["names"]}
     dangerous = (
-        "acct add_key bpf chroot clock_settime clone clone3 delete_module fanotify_init finit_module fsmount"
-        " fsopen init_module io_uring_enter io_uring_register io_uring_setup ioperm iopl kcmp kexec_load"
-        " keyctl lookup_dcookie mount mount_setattr move_mount name_to_handle_at open_by_handle_at"
-        " open_tree perf_event_open personality pidfd_getfd pivot_root process_vm_readv process_vm_writev ptrace"
-        " quotactl reboot request_key setns settimeofday socket swapon syslog umount2 unshare userfaultfd"
+        "acct add_key bpf chroot clock_settime clone clone3 delete_module fanotify_init finit_module"
+        " fsmount fsopen init_module io_uring_enter io_uring_register io_uring_setup ioperm iopl kcmp"
+        " kexec_load keyctl lookup_dcookie mount mount_setattr move_mount name_to_handle_at"
+        " open_by_handle_at open_tree perf_event_open personality pidfd_getfd pivot_root"
+        " process_vm_readv process_vm_writev ptrace quotactl reboot request_key setns settimeofday"
+        " socket swapon syslog umount2 unshare userfaultfd"
     )
     assert free.isdisjoint(dangerous.split())
 

@@ -11,6 +11,7 @@ from requests.exceptions import Timeout
 from container.engine.errors import EngineUnavailable
 
 SCHEME = "unix://"
+_WORDS = 500
 
 
 def socket_path(endpoint: str) -> Path:
@@ -62,8 +63,9 @@ def no_answer(endpoint: str, deadline_s: float) -> EngineUnavailable:
 
 
 def words(error: APIError) -> str:
-    """The engine's own explanation, on one line."""
-    return " ".join(str(error.explanation or error).split())
+    """The engine's own explanation, on one line, and not longer than one is read."""
+    text = " ".join(str(error.explanation or error).split())
+    return text if len(text) <= _WORDS else f"{text[: _WORDS // 2]} ... {text[-_WORDS // 2 :]}"
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

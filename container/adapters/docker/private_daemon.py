@@ -66,7 +66,14 @@ class PrivateDaemon:
                 self._process = subprocess.Popen(
                     self._command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
                 )
-        self._wait_for_answer(deadline_s)
+        try:
+            self._wait_for_answer(deadline_s)
+        except EngineUnavailable:
+            if self._process is not None:  # what came up too late must not stay unnoticed
+                self._process.terminate()
+                self._process.wait()
+                self._process = None
+            raise
         return self.endpoint
 
     def stop(self, deadline_s: float = STOP_S) -> None:

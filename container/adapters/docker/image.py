@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from docker.errors import APIError
 
-from container.adapters.docker.api import DockerApi
+from container.adapters.docker.api import DockerApi, Json
 from container.adapters.docker.build_context import Sources, write_context
 from container.adapters.docker.connection import Connection
 from container.adapters.docker.faults import words
@@ -155,15 +154,17 @@ class WorkerImage:
             _follow(lines)
 
 
-def _follow(lines: Any) -> None:
+def _follow(lines: Iterator[Json]) -> None:
     """Read the build's output; the classic builder reports a failure inside the stream."""
     last: list[str] = []
-    for line in lines:
+    failed = False
+    for line in lines:  # to its end also after a failure: only then is the connection given back
         text = str(line.get("stream") or line.get("error") or "").strip()
+        failed = failed or "error" in line
         if text:
             last = [*last, text][-_LAST_LINES:]
-        if "error" in line:
-            raise EngineError("the worker image could not be built:\n" + "\n".join(last))
+    if failed:
+        raise EngineError("the worker image could not be built:\n" + "\n".join(last))
 
 
 def _probe(api: DockerApi, base_id: str) -> Target:
@@ -189,4 +190,6 @@ def _probe(api: DockerApi, base_id: str) -> Target:
 
 def _worker_tags(api: DockerApi) -> list[str]:
     tags: list[str] = [tag for row in api.images(name=REPOSITORY) for tag in row.get("RepoTags") or ()]
-    return sorted(tag for tag in tags if tag.startswith(f"{REPOSITORY}:"))
+    # Podman shows short names with the registry it would ask for them
+    short = (tag.removeprefix("docker.io/library/").removeprefix("localhost/") for tag in tags)
+    return sorted(tag for tag in short if tag.startswith(f"{REPOSITORY}:"))

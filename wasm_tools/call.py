@@ -13,9 +13,9 @@ from wasmtime.component import Component, Func, Instance
 
 from wasm_tools.causes import Cause, Failure, classify
 from wasm_tools.engine import WasmEngine
-from wasm_tools.host import Host, RefusingHost
+from wasm_tools.host import Host, HostDenied, RefusingHost
 from wasm_tools.limits import Limits
-from wasm_tools.link import make_linker, make_record, sealed_wasi
+from wasm_tools.link import SleepDenied, make_linker, make_record, sealed_wasi
 from wasm_tools.state import CallState
 from wasm_tools.surface import TOOL_INTERFACE, Surface
 
@@ -137,14 +137,17 @@ def _failure(state: CallState, error: WasmtimeError) -> Failure:
     if state.has_to_end():
         return _ended(state)
     if state.host_failure is not None:
-        return Failure(Cause.HOST_REFUSED, f"The host ended the tool's call: {state.host_failure}.")
+        ours = not isinstance(state.host_failure, HostDenied | SleepDenied)
+        words = "a host function failed" if ours else str(state.host_failure)
+        return Failure(Cause.HOST_REFUSED, f"The host ended the tool's call: {words}.")
     return classify(error, state.stderr.last_line())
 
 
 def _ended(state: CallState) -> Failure:
     if state.timed_out:
+        how = "asked to sleep beyond" if state.slept else "was stopped at"
         limit = f"{state.limits.timeout_s:.3g} s"
-        return Failure(Cause.TIMEOUT, f"The tool was stopped at its time limit of {limit}.")
+        return Failure(Cause.TIMEOUT, f"The tool {how} its time limit of {limit}.")
     return Failure(Cause.CANCELLED, "The call was cancelled and the tool stopped.")
 
 

@@ -1,0 +1,209 @@
+"""What to do about jobs and sandboxes: decided purely, applied elsewhere.
+
+`plan` compares what the store wants with what the engine reports. The same function covers the ordinary
+course of a job, restart recovery, orphans, out of memory, exits without a report, deadlines and
+cancellation while starting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from orchestrator.domain.jobs import Job, JobId, JobMode, JobState
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A sandbox as the engine reports it.
+
+    Attributes:
+        job_id: from its label; "" when it carries none.
+        running: it is created, running or paused; else it has exited.
+        out_of_memory: exit 137 and the engine's flag agree.
+        error: the engine's own words.
+    """
+
+    name: str
+    id: str
+    job_id: str
+    attempt: int
+    running: bool
+    exit_code: int | None = None
+    out_of_memory: bool = False
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRules:
+    """Bounds of the plan."""
+
+    max_running: int = 20
+    register_timeout_s: float = 60.0
+    finish_grace_s: float = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Start the job's present or next attempt; launching a name twice is launching it once."""
+
+    job_id: JobId
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """End a sandbox that still runs."""
+
+    sandbox: Observed
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Move a job to a state, with the reason; `attempt` guards against a stale decision."""
+
+    job_id: JobId
+    attempt: int
+    state: JobState
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Take away a sandbox that has ended."""
+
+    sandbox: Observed
+
+
+Action = Launch | Stop | Mark | Remove
+
+
+def sandbox_name(job_id: str, attempt: int) -> str:
+    """The one name of an attempt's sandbox."""
+    return f"portside-{job_id}-{attempt}"
+
+
+def plan(
+    jobs: Iterable[Job],
+    observed: Iterable[Observed],
+    now: datetime,
+    *,
+    busy: AbstractSet[str] = frozenset(),
+    rules: PlanRules = PlanRules(),
+) -> list[Action]:
+    """Decide what to do now.
+
+    Args:
+        jobs: every job that is not at an end, and every job an observed sandbox belongs to.
+        observed: every sandbox that carries this orchestrator's label.
+        now: the present moment.
+        busy: names of sandboxes with a launch, stop or removal under way; they are left alone.
+        rules: the bounds.
+
+    Returns:
+        Actions that do not depend on one another. Never two launches for one job, never a stop of a
+        sandbox whose job is well.
+    """
+    hosted = {job.id: job for job in jobs if job.spec.mode is JobMode.HOSTED}
+    sandboxes = {one.name: one for one in observed}
+    actions: list[Action] = []
+    running = sum(1 for job in hosted.values() if job.state.active)
+    for job in sorted(hosted.values(), key=lambda one: (one.created_at, one.id)):
+        if job.state is JobState.QUEUED:
+            if job.cancel_requested_at is not None:
+                actions.append(Mark(job.id, job.attempt, JobState.CANCELLED, "cancelled before it started"))
+            elif running < rules.max_running:
+                running += 1
+                actions.append(Launch(job.id, job.attempt + 1))
+        elif job.state.active:
+            name = sandbox_name(job.id, job.attempt)
+            if name not in busy:
+                actions.extend(_for_active(job, sandboxes.get(name), now, rules))
+    actions.extend(_for_leftovers(hosted, sandboxes.values(), now, busy, rules))
+    return actions
+
+
+def _for_active(job: Job, sandbox: Observed | None, now: datetime, rules: PlanRules) -> Iterator[Action]:
+    if sandbox is None:
+        yield _without_sandbox(job)
+    elif not sandbox.running:
+        yield _after_exit(job, sandbox, now)
+    elif job.state is JobState.CANCELLING:
+        yield Stop(sandbox, "cancelled")
+    elif job.deadline_at is not None and now >= job.deadline_at + timedelta(seconds=rules.finish_grace_s):
+        yield Mark(job.id, job.attempt, JobState.TIMED_OUT, f"ran longer than {job.spec.timeout_s:g} s")
+    elif _never_registered(job, now, rules):
+        reason = f"worker did not register within {rules.register_timeout_s:g} s"
+        yield Mark(job.id, job.attempt, JobState.FAILED, reason)
+
+
+def _never_registered(job: Job, now: datetime, rules: PlanRules) -> bool:
+    if job.registered_at is not None or job.starting_at is None:
+        return False
+    return now - job.starting_at > timedelta(seconds=rules.register_timeout_s)
+
+
+def _without_sandbox(job: Job) -> Action:
+    if job.state is JobState.CANCELLING:
+        return Mark(job.id, job.attempt, JobState.CANCELLED, job.reason or "cancelled")
+    if job.state is JobState.STARTING and job.registered_at is None and job.sandbox_id is None:
+        return Launch(job.id, job.attempt)
+    return Mark(job.id, job.attempt, JobState.LOST, "container disappeared")
+
+
+def _after_exit(job: Job, sandbox: Observed, now: datetime) -> Action:
+    if job.state is JobState.CANCELLING:
+        return Mark(job.id, job.attempt, JobState.CANCELLED, job.reason or "cancelled")
+    state, reason = _exit_verdict(job, sandbox, now)
+    return Mark(job.id, job.attempt, state, reason)
+
+
+def _exit_verdict(job: Job, sandbox: Observed, now: datetime) -> tuple[JobState, str]:
+    """Why a sandbox ended before its worker reported."""
+    if sandbox.out_of_memory:
+        return JobState.FAILED, f"out of memory ({_limit(job)})"
+    if job.deadline_at is not None and now >= job.deadline_at and sandbox.exit_code in {124, 137, 143}:
+        return JobState.TIMED_OUT, f"ran longer than {job.spec.timeout_s:g} s"
+    if sandbox.exit_code == 143:
+        return JobState.LOST, "container was terminated from outside (engine restarted?)"
+    if sandbox.exit_code == 137:
+        return JobState.FAILED, "killed (SIGKILL), not by its memory limit"
+    if sandbox.error:
+        return JobState.FAILED, f"container did not run: {sandbox.error[:500]}"
+    return JobState.FAILED, f"worker exited with code {sandbox.exit_code} without a report"
+
+
+def _limit(job: Job) -> str:
+    if job.spec.memory_bytes is None:
+        return "the default memory limit"
+    return f"limit {job.spec.memory_bytes // 2**20} MiB"
+
+
+def _for_leftovers(
+    jobs: dict[JobId, Job],
+    sandboxes: Iterable[Observed],
+    now: datetime,
+    busy: AbstractSet[str],
+    rules: PlanRules,
+) -> Iterator[Action]:
+    """Sandboxes that no live attempt needs: of ended jobs, of older attempts, of jobs nobody knows."""
+    for sandbox in sandboxes:
+        if sandbox.name in busy:
+            continue
+        job = jobs.get(JobId(sandbox.job_id))
+        if job is not None and not job.state.terminal and sandbox.attempt >= job.attempt:
+            continue
+        if not sandbox.running:
+            yield Remove(sandbox)
+        elif job is None or not _still_leaving(job, sandbox, now, rules):
+            yield Stop(sandbox, "its job has ended" if job else "nobody knows its job")
+
+
+def _still_leaving(job: Job, sandbox: Observed, now: datetime, rules: PlanRules) -> bool:
+    """A worker that has reported gets a moment to exit by itself."""
+    if sandbox.attempt != job.attempt or job.finished_at is None or job.state is not JobState.COMPLETED:
+        return False
+    return now - job.finished_at < timedelta(seconds=rules.finish_grace_s)

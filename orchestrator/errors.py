@@ -1,0 +1,103 @@
+"""What a caller of the service may be told, beside what the registry says.
+
+PortsideError (tool_registry.errors)
+├── BadRequest           the request can't be understood; `invalid_request`
+├── NotFound             no such thing, or it is another's
+├── Conflict             it can't be done in the present state
+│   ├── JobNotActive     the job ended; its worker stops
+│   ├── ChangesMissing   a hosted job completes only after its changes were uploaded
+│   └── IdempotencyConflict  one key, two different calls
+├── TooLarge             a bound was passed; the message names it
+├── Unauthorised         the token is missing, invalid, expired or revoked
+├── JobMismatch          a valid token of another job
+├── ModelFailed          the model's provider failed after its retries
+└── EngineDown           no container engine answers
+"""
+
+from __future__ import annotations
+
+from tool_registry.errors import PortsideError
+
+
+class BadRequest(PortsideError):
+    """The request can't be understood."""
+
+    code = "invalid_request"
+
+
+class NotFound(PortsideError):
+    """There is no such thing for this caller."""
+
+    code = "not_found"
+
+
+class Conflict(PortsideError):
+    """It can't be done in the present state."""
+
+    code = "conflict"
+
+
+class JobNotActive(Conflict):
+    """The job ended, or never began."""
+
+    code = "job_not_active"
+
+
+class ChangesMissing(Conflict):
+    """The job's changes have to be uploaded first."""
+
+    code = "changes_missing"
+
+
+class IdempotencyConflict(Conflict):
+    """The key was used for another call."""
+
+    code = "idempotency_conflict"
+
+
+class TooLarge(PortsideError):
+    """A bound was passed."""
+
+    code = "payload_too_large"
+
+
+class Unauthorised(PortsideError):
+    """The token does not let anybody in."""
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class JobMismatch(PortsideError):
+    """A valid token, but of another job."""
+
+    code = "job_mismatch"
+
+
+class EngineDown(PortsideError):
+    """No container engine answers."""
+
+    code = "engine_unavailable"
+    retryable = True
+
+
+class ModelFailed(PortsideError):
+    """The model's provider failed after its retries."""
+
+    code = "model_error"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int = 502,
+        retryable: bool = False,
+        retry_after_s: float | None = None,
+        cause: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retryable = retryable
+        self.retry_after_s = retry_after_s
+        self.cause = cause

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from pathlib import Path
 
 import pytest
@@ -113,7 +112,7 @@ def test_a_seal_holds_for_one_name_and_one_key(tmp_path: Path) -> None:
     compiled.write_bytes(b"other code")
     moved = cache.adopt(b"second", compiled)
     for suffix in (".cwasm", ".seal"):
-        os.replace(path.with_suffix(suffix), moved.with_suffix(suffix))
+        path.with_suffix(suffix).replace(moved.with_suffix(suffix))
     assert cache.find(b"second") is None, "a seal from another name"
 
 

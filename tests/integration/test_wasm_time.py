@@ -11,7 +11,7 @@ import pytest
 
 from tests.fakes.wasm_host import BlockingHost, EnteredHost
 from tests.support.wasm.guests import HTTP, LOOP, LOOP_AFTER_A_CALL, Source
-from tests.support.wasm.workshop import context, workshop
+from tests.support.wasm.workshop import context, no_thread_is_stuck, workshop
 from tool_registry.errors import Outcome, ToolFailed, ToolTimeout, ToolUnavailable
 from tool_registry.tool import Tool
 from wasm_tools.limits import Limits
@@ -71,9 +71,7 @@ async def test_a_guest_stuck_in_a_host_call_times_out_for_its_caller(tmp_path: P
         assert shop.runtime.stuck == 1
         assert (await echo.execute({}, context())).result == "{}"
         host.release.set()
-        async with asyncio.timeout(10):
-            while shop.runtime.stuck:
-                await asyncio.sleep(0.01)
+        await no_thread_is_stuck(shop.runtime)
 
 
 @pytest.mark.parametrize("nanoseconds", [60_000_000_000, 2**63 - 1])

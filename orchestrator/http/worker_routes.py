@@ -117,9 +117,7 @@ def _report_routes(router: APIRouter, services: WorkerServices, job_of: _JobOf) 
             ],
         )
 
-    @router.get(
-        f"/{paths.PROMPT}", summary="What waits for the job; a long poll", response_model=Deliveries
-    )
+    @router.get(f"/{paths.PROMPT}", summary="What waits for the job; a long poll", response_model=Deliveries)
     async def get_prompt(
         job: Annotated[Job, Depends(job_of)],
         wait_s: Annotated[float, Query(ge=0, le=25)] = 0.0,

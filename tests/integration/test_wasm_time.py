@@ -53,8 +53,8 @@ async def test_twenty_endless_loops_end_at_their_limit_and_hold_nothing(tmp_path
         ended.set()
         await beating
         assert all(isinstance(result, ToolTimeout) for result in results)
-        assert 1 <= took_s < 5
-        assert longest_s < 1
+        assert 1 <= took_s < 10
+        assert longest_s < 5, "one after another they would take 20 s"
         assert (await echo.execute({}, context())).result == "{}"
         assert shop.runtime.stuck == 0
 

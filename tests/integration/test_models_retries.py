@@ -47,7 +47,9 @@ async def test_an_overload_of_ninety_seconds_is_survived_with_growing_waits(host
     """BR-137 b: 529 for 90 s."""
 
     def reply(_seen: Seen) -> Reply:
-        return Say("back") if hosted.clock.elapsed_s >= 90 else Fail(529, {"error": {"message": "Overloaded"}})
+        return (
+            Say("back") if hosted.clock.elapsed_s >= 90 else Fail(529, {"error": {"message": "Overloaded"}})
+        )
 
     hosted.fake.reply = reply
     assert (await hosted.ask()).content == "back"
@@ -81,7 +83,9 @@ async def test_a_passing_failure_is_asked_again_once(hosted: HostedUnderTest, fa
     assert "<" not in hosted.waits[0].reason
 
 
-@pytest.mark.parametrize(("status", "fatal"), [(400, False), (401, True), (403, True), (404, True), (422, False)])
+@pytest.mark.parametrize(
+    ("status", "fatal"), [(400, False), (401, True), (403, True), (404, True), (422, False)]
+)
 async def test_a_refusal_ends_at_once_with_the_providers_words_without_the_key(
     hosted: HostedUnderTest, status: int, *, fatal: bool
 ) -> None:
@@ -159,9 +163,7 @@ async def test_cancelling_during_a_wait_works_at_once(fake: FakeProvider) -> Non
     )
     with anyio.fail_after(5):
         async with anyio.create_task_group() as group:
-            group.start_soon(
-                model.complete, ModelRequest("job-1", "openai:m", (ModelMessage("user", "hi"),))
-            )
+            group.start_soon(model.complete, ModelRequest("job-1", "openai:m", (ModelMessage("user", "hi"),)))
             await waiting.wait()
             group.cancel_scope.cancel()
     await model.close()
@@ -188,7 +190,9 @@ async def test_a_stream_that_falls_silent_or_only_pings_is_dropped_and_asked_aga
     """BR-146 a b: an idle stream is noticed; pings are not progress."""
     for dialect in ("openai", "anthropic"):
         job = HostedUnderTest(dialect, fake, Timeouts(first_event_s=0.3, idle_s=0.3))
-        stalled = Say("a much longer answer", cut_after=cut_after, then="pings" if then == "pings" else "silence")
+        stalled = Say(
+            "a much longer answer", cut_after=cut_after, then="pings" if then == "pings" else "silence"
+        )
         fake.plan = [stalled, Say("whole")]
         assert (await job.ask()).content == "whole"
         assert [wait.reason for wait in job.waits] == ["the provider fell silent"]
@@ -217,7 +221,9 @@ async def test_a_call_ends_when_its_total_time_is_over(fake: FakeProvider) -> No
         Say("h", cut_after=1, then="error", error={"type": "invalid_request_error", "message": OVERFLOW}),
     ],
 )
-async def test_a_request_too_long_is_recognised_in_every_form(hosted: HostedUnderTest, overflow: Reply) -> None:
+async def test_a_request_too_long_is_recognised_in_every_form(
+    hosted: HostedUnderTest, overflow: Reply
+) -> None:
     """BR-144 e: 400, 413, 200 with an error body or event."""
     hosted.fake.plan = [overflow]
     with pytest.raises(ModelError) as caught:

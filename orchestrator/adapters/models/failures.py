@@ -46,9 +46,7 @@ def failure_of(error: Exception, now: datetime) -> ProviderFailure:
         case TimeoutError() | ModelTimeoutError():
             return ProviderFailure(kind="timeout", message="the provider fell silent")
         case ModelConnectionError():
-            return ProviderFailure(
-                kind="unreachable", message=f"the connection failed: {_deepest(error)}"
-            )
+            return ProviderFailure(kind="unreachable", message=f"the connection failed: {_deepest(error)}")
         case ModelAPIError():
             said = _said(error.body)
             return ProviderFailure(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
@@ -203,7 +203,7 @@ def openai_events(reply: Say) -> Iterator[str]:
         "total_tokens": 120,
         "prompt_tokens_details": {"cached_tokens": 60},
     }
-    chunk = {
+    chunk: Body = {
         "id": "c",
         "object": "chat.completion.chunk",
         "created": 1,
@@ -235,17 +235,24 @@ def anthropic_events(reply: Say) -> Iterator[str]:
         "cache_read_input_tokens": 50,
         "cache_creation_input_tokens": 10,
     }
-    message = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [], "usage": usage}
+    message: Body = {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [],
+        "usage": usage,
+    }
     yield event("message_start", message={**message, "stop_reason": None, "stop_sequence": None})
     yield event("ping")
     blocks: list[tuple[Body, str, str, str]] = []
     if reply.text:
         blocks.append(({"type": "text", "text": ""}, "text_delta", "text", reply.text))
     for call in reply.calls:
-        start = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
+        start: Body = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
         blocks.append((start, "input_json_delta", "partial_json", call.arguments))
-    for index, (start, kind, key, text) in enumerate(blocks):
-        yield event("content_block_start", index=index, content_block=start)
+    for index, (opening, kind, key, text) in enumerate(blocks):
+        yield event("content_block_start", index=index, content_block=opening)
         for piece in _pieces(text):
             yield event("content_block_delta", index=index, delta={"type": kind, key: piece})
         yield event("content_block_stop", index=index)
@@ -301,7 +308,8 @@ def _openai_history_fault(messages: list[Body]) -> str | None:
             continue
         if waiting:
             return f"tool_calls without results: {waiting}"
-        for call in message.get("tool_calls") or []:
+        calls: list[Body] = message.get("tool_calls") or []
+        for call in calls:
             waiting.append(call["id"])
             try:
                 json.loads(call["function"]["arguments"])
@@ -313,7 +321,7 @@ def _openai_history_fault(messages: list[Body]) -> str | None:
 def _anthropic_history_fault(messages: list[Body]) -> str | None:
     waiting: list[str] = []
     for message in messages:
-        blocks = message["content"] if isinstance(message["content"], list) else []
+        blocks: list[Body] = message["content"] if isinstance(message["content"], list) else []
         results = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
         if sorted(results) != sorted(waiting):
             return f"tool_use ids {waiting} need results right after; got {results}"
@@ -327,12 +335,12 @@ class _Server(uvicorn.Server):
     """Leaves the test process's signals alone."""
 
     @contextmanager
-    def capture_signals(self) -> Iterator[None]:
+    def capture_signals(self) -> Generator[None]:
         yield
 
 
 @asynccontextmanager
-async def fake_provider() -> AsyncIterator[FakeProvider]:
+async def fake_provider() -> AsyncGenerator[FakeProvider]:
     """A running fake; `url` is its address."""
     app = FakeProvider()
     config = uvicorn.Config(app, port=0, log_level="critical", lifespan="off", proxy_headers=False)

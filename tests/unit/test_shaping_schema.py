@@ -73,7 +73,7 @@ def test_a_schema_that_every_provider_takes_stays_as_it_is(schema: Any, family: 
 
 def test_a_reference_outside_defs_moves_and_recursion_stays(family: Family) -> None:
     """BR-055: every reference resolves; recursive types are not expanded."""
-    schema = {
+    schema: Any = {
         "type": "object",
         "properties": {
             "root": {"$ref": "#/$defs/Node"},
@@ -110,7 +110,7 @@ def test_a_reference_to_nothing_takes_out_that_tool_only(reference: str, family:
 
 def test_property_names_a_provider_refuses_are_renamed_both_ways(family: Family) -> None:
     """BR-061: legal, unique, required in step; the original keys come back."""
-    schema = {
+    schema: Any = {
         "type": "object",
         "required": ["filter[name]"],
         "properties": {
@@ -145,7 +145,7 @@ def test_property_names_a_provider_refuses_are_renamed_both_ways(family: Family)
 
 
 def test_alternatives_at_the_root_are_offered_as_one_object(family: Family) -> None:
-    schema = {
+    schema: Any = {
         "type": "object",
         "description": "Find it.",
         "properties": {"limit": {"type": "integer"}},
@@ -173,13 +173,13 @@ def test_a_root_that_is_no_object_is_refused(family: Family) -> None:
 def test_hostile_schemas_end_soon(family: Family) -> None:
     """A small schema can't grow without end, nor break the others."""
     wide = {f"L{n}": {"anyOf": [{"$ref": f"#/$defs/L{n + 1}"}] * 10} for n in range(20)}
-    recursive = {
+    recursive: Any = {
         "type": "object",
         "anyOf": [{"$ref": "#/$defs/R"}],
         "$defs": {"R": {"anyOf": [{"$ref": "#/$defs/R"}] * 9}},
     }
-    grows = {"type": "object", "anyOf": [{"$ref": "#/$defs/L0"}], "$defs": {**wide, "L20": {}}}
-    copies = {
+    grows: Any = {"type": "object", "anyOf": [{"$ref": "#/$defs/L0"}], "$defs": {**wide, "L20": {}}}
+    copies: Any = {
         "type": "object",
         "properties": {f"p{n}": {"$ref": f"#/properties/p{n + 1}"} for n in range(100)},
     }
@@ -195,7 +195,7 @@ def test_hostile_schemas_end_soon(family: Family) -> None:
 
 
 def test_arrays_take_the_form_their_family_wants() -> None:
-    schema = {
+    schema: Any = {
         "type": "object",
         "properties": {"a": {"type": "array"}, "b": {"type": "array", "items": [{}, {}]}},
     }

@@ -20,13 +20,13 @@ from pydantic_ai.messages import (
     UserContent,
     UserPromptPart,
 )
-from pydantic_core import from_json
 from pydantic_ai.messages import (
     ModelMessage as LibraryMessage,
 )
 from pydantic_ai.messages import (
     ModelRequest as LibraryRequest,
 )
+from pydantic_core import from_json
 
 from orchestrator.adapters.models.tools import ShownTools
 from orchestrator.ports.models import ModelMessage, ModelToolCall

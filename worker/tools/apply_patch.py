@@ -77,9 +77,14 @@ class ApplyPatch:
         The answer is `{files: [{path, action, from?, lines_added, lines_removed, matched?}]}`, action one of added,
         updated, deleted, moved, copied; `matched` says which tolerance the place took. On refusal no file differs.
         """
-        return await answer(lambda: self._apply(params["patch"]))
+        return await answer(lambda: self.apply(params["patch"]))
 
-    def _apply(self, patch: str) -> ToolOutput:
+    def apply(self, patch: str) -> ToolOutput:
+        """Apply a patch in this thread.
+
+        Raises:
+            Refused: it does not fit; nothing was changed.
+        """
         plan = PatchPlan(self._workspace)
         for edit in _parsed(patch):
             plan.take(edit)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import os
 from collections import deque
 from collections.abc import Iterator
@@ -145,9 +144,13 @@ class _Listing:
 
     def read(self, directory: Path, rules: IgnoreRules | None, level: int) -> None:
         with os.scandir(directory) as scan:
-            room = self.limit - len(self.entries)
-            chosen = heapq.nsmallest(room, self._counted(scan, rules), key=_order)
-        for found in chosen:
+            waiting = iter(sorted(scan, key=_order))
+        for found in self._kept(waiting, rules):
+            self.total += 1
+            if len(self.entries) == self.limit:
+                # What comes after the last place is counted, not looked at: matching rules takes time.
+                self.total += sum(1 for _ in waiting)
+                return
             entry = self._entry(found)
             self.entries.append(entry)
             if level < self.depth and entry["type"] == FileKind.DIRECTORY:
@@ -169,16 +172,15 @@ class _Listing:
             )
         return result
 
-    def _counted(
-        self, scan: Iterator[os.DirEntry[str]], rules: IgnoreRules | None
+    def _kept(
+        self, waiting: Iterator[os.DirEntry[str]], rules: IgnoreRules | None
     ) -> Iterator[os.DirEntry[str]]:
-        for found in scan:
+        for found in waiting:
             if rules is not None and rules.ignores(
                 found.name, is_directory=found.is_dir(follow_symlinks=False)
             ):
                 self.ignored += 1
             else:
-                self.total += 1
                 yield found
 
     def _entry(self, found: os.DirEntry[str]) -> dict[str, Any]:

@@ -164,6 +164,18 @@ class Shell:
     async def _start(
         self, command: list[str], directory: Path, outputs: tuple[CommandOutput, ...]
     ) -> RunningCommand:
+        """Start a command; one that was called off while it started is ended again."""
+        starting = asyncio.create_task(self._start_uncancelled(command, directory, outputs))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            with anyio.CancelScope(shield=True), suppress(Refused):
+                await (await starting).end()
+            raise
+
+    async def _start_uncancelled(
+        self, command: list[str], directory: Path, outputs: tuple[CommandOutput, ...]
+    ) -> RunningCommand:
         with ExitStack() as ends:
             pipes: list[int] = []
             for output in outputs:
@@ -217,11 +229,12 @@ class Shell:
             return _TIMED_OUT, True
 
     async def _drain(self, running: RunningCommand) -> None:
-        """Take what is still in the pipes; a process that holds them open is not waited for."""
+        """Take what is still in the pipes; processes that live on are not waited for."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_DRAIN_S):
                 for output in running.outputs:
                     await output.ended.wait()
+                await running.tree.gone()
 
     async def _run_in_background(self, command: list[str], directory: Path) -> ToolOutput:
         log = CommandOutput(self._launch.output_dir, "background", save_from_start=True)

@@ -17,7 +17,6 @@ import select
 import signal
 import sys
 from contextlib import suppress
-from pathlib import Path
 from time import monotonic
 from types import FrameType
 
@@ -43,10 +42,16 @@ def descendants(root: int) -> list[int]:
 
 def _living_parent(process: str) -> int | None:
     try:
-        # The name in brackets may hold anything; the fields after it are plain.
-        state, parent = Path(process, "stat").read_bytes().rpartition(b")")[2].split()[:2]
-    except (FileNotFoundError, ProcessLookupError):
+        descriptor = os.open(f"{process}/stat", os.O_RDONLY)
+    except FileNotFoundError:
         return None  # ended while we looked
+    try:
+        # The name in brackets may hold anything; the fields after it are plain.
+        state, parent = os.read(descriptor, 4096).rpartition(b")")[2].split()[:2]
+    except ProcessLookupError:
+        return None
+    finally:
+        os.close(descriptor)
     return None if state in {b"Z", b"X"} else int(parent)
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from hypothesis import assume, given, settings
@@ -17,10 +15,11 @@ from worker.tools.apply_patch import ApplyPatch
 from worker.tools.workspace_paths import Workspace
 
 
-@contextmanager
-def directory() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as path:
-        yield Path(path)
+class directory(tempfile.TemporaryDirectory[str]):  # noqa: N801 - reads as a function
+    """A directory for one example."""
+
+    def __enter__(self) -> Path:  # type: ignore[override] - a Path is what the tests need
+        return Path(super().__enter__())
 
 
 def apply(root: Path, patch: str) -> ToolOutput:
@@ -48,6 +47,7 @@ def test_begin_patch_turns_old_into_new(old: list[str], new: list[str], style: S
     With the last line deleted, the line before it keeps its newline: it was not touched.
     """
     assume(old != new and old and new and old[-1] and new[-1])
+    assume(len(old) > 1 or style.final_newline or style.ending == "\n")  # else the file shows no line ending
     with directory() as root:
         (root / "f").write_bytes(style.store(old))
         output = apply(root, begin_patch(old, new, "f"))
@@ -55,30 +55,32 @@ def test_begin_patch_turns_old_into_new(old: list[str], new: list[str], style: S
         result = (root / "f").read_bytes()
         bare = Style(style.ending, final_newline=True, encoding=style.encoding)
         assert result in {style.store(new), bare.store(new)}
-        if style.final_newline or new[-1] == old[-1]:
+        if style.final_newline:
             assert result == style.store(new)
 
 
-texts = st.builds("".join, st.lists(st.tuples(st.sampled_from(["", "a", "b", "end", "--", "++ x", "caf\u00e9", " y\t"]), st.sampled_from(["\n", "\r\n"])).map("".join), max_size=12)).flatmap(
-    lambda text: st.sampled_from([text, text + "last", text + "cr\rin"])
-)
+texts = st.builds(
+    "".join,
+    st.lists(
+        st.tuples(
+            st.sampled_from(["", "a", "b", "end", "--", "++ x", "caf\u00e9", " y\t"]),
+            st.sampled_from(["\n", "\r\n"]),
+        ).map("".join),
+        max_size=12,
+    ),
+).flatmap(lambda text: st.sampled_from([text, text + "last", text + "cr\rin"]))
 
 
 @settings(deadline=None, max_examples=150)
-@given(old=texts, new=texts, mark=st.sampled_from([b"", b"\xef\xbb\xbf", b"\xe9\xff"]))
+@given(old=texts, new=texts, mark=st.sampled_from([b"", b"\xef\xbb\xbf"]))
 def test_unified_diff_turns_old_into_new_byte_for_byte(old: str, new: str, mark: bytes):
-    """BR-001, BR-003: mixed endings too; undecodable bytes before the text stay."""
+    """BR-001, BR-003, BR-015: mixed endings, lone carriage returns, any final newline."""
     assume(old != new and old and new)
-    prefix = mark if mark != b"\xe9\xff" else mark + b"\n"
     with directory() as root:
-        (root / "f").write_bytes(prefix + old.encode())
+        (root / "f").write_bytes(mark + old.encode())
         output = apply(root, unified(old, new, "f"))
-        if mark == b"\xe9\xff":
-            # The diff does not know of the line before, so its numbers are off by one: the place must be unique.
-            assert output.is_error or (root / "f").read_bytes() == prefix + new.encode()
-        else:
-            assert not output.is_error, output.result
-            assert (root / "f").read_bytes() == prefix + new.encode()
+        assert not output.is_error, output.result
+        assert (root / "f").read_bytes() == mark + new.encode()
 
 
 @settings(deadline=None, max_examples=60)
@@ -94,7 +96,9 @@ def test_unified_diff_agrees_with_git_apply(old: str, new: str):
             (side / "f").write_bytes(old.encode())
         (root / "new").write_bytes(new.encode())
         command = ["git", "-c", "core.autocrlf=false", "diff", "--no-index", "--no-prefix", "--text"]
-        made = subprocess.run([*command, "ours/old", "new"], cwd=root, capture_output=True, check=False).stdout
+        made = subprocess.run(
+            [*command, "ours/old", "new"], cwd=root, capture_output=True, check=False
+        ).stdout
         diff = made.decode().replace("ours/old", "a/f").replace(" new", " b/f")
         (root / "diff").write_bytes(diff.encode())
         subprocess.run(["git", "apply", "--whitespace=nowarn", "../diff"], cwd=theirs, check=True)
@@ -112,7 +116,10 @@ def test_failed_patch_changes_nothing(old: list[str], new: list[str], cut: int, 
         (root / "f").write_bytes("\n".join(old).encode())
         (root / "g").write_bytes(b"g\n")
         before = picture(root)
-        good = begin_patch(["g"], ["h"], "g").removesuffix("*** End Patch") + begin_patch(old, new, "f").split("\n", 1)[1]
+        good = (
+            begin_patch(["g"], ["h"], "g").removesuffix("*** End Patch")
+            + begin_patch(old, new, "f").split("\n", 1)[1]
+        )
         damaged = good[:place] + noise + good[place:]
         output = apply(root, damaged[: len(damaged) - cut])
         if output.is_error:
@@ -122,7 +129,9 @@ def test_failed_patch_changes_nothing(old: list[str], new: list[str], cut: int, 
 
 
 names = st.sampled_from(["a", "b", "c", "l1", "l2", "..", "."])
-link_targets = st.lists(st.sampled_from(["a", "b", "l1", "l2", "..", "../..", "/etc"]), min_size=1, max_size=3).map("/".join)
+link_targets = st.lists(
+    st.sampled_from(["a", "b", "l1", "l2", "..", "../..", "/etc"]), min_size=1, max_size=3
+).map("/".join)
 
 
 @settings(deadline=None, max_examples=150)
@@ -141,7 +150,9 @@ def test_no_path_leaves_the_workspace(links: list[tuple[str, str]], path: str, *
             place = root / name
             if not place.is_symlink() and not place.exists() and place.parent.is_dir():
                 place.symlink_to(target)
-        outside = {where: data for where, data in picture(base).items() if not where.startswith("x/workspace/")}
+        outside = {
+            where: data for where, data in picture(base).items() if not where.startswith("x/workspace/")
+        }
         text = f"{root}/{path}" if absolute else path
         apply(root, f"*** Begin Patch\n*** Add File: {text}\n+new\n*** End Patch")
         apply(root, f"*** Begin Patch\n*** Update File: {text}\n@@\n-outside\n+owned\n*** End Patch")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 from hypothesis import given, settings
@@ -88,7 +89,7 @@ def test_terminal_text_does_not_depend_on_how_the_stream_is_cut(data: bytes, cut
     expected = whole.feed(text) + whole.finish()
     parted = TerminalText()
     places = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
-    got = "".join(parted.feed(text[start:end]) for start, end in zip(places, places[1:], strict=False))
+    got = "".join(parted.feed(text[start:end]) for start, end in pairwise(places))
     assert got + parted.finish() == expected
 
 

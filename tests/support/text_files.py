@@ -13,7 +13,9 @@ ENCODINGS = {
     "utf-16-le": b"\xff\xfe",
     "utf-16-be": b"\xfe\xff",
 }
-_WORDS = st.sampled_from(["", "a", "b", "x = 1", "  y", "\tz", "end", "}", "-- c", "++ d", "caf\u00e9", "@@ e", "*** f", "\\ g"])
+_WORDS = st.sampled_from(
+    ["", "a", "b", "x = 1", "  y", "\tz", "end", "}", "-- c", "++ d", "caf\u00e9", "@@ e", "*** f", "\\ g"]
+)
 lines = st.lists(_WORDS, max_size=12)
 endings = st.sampled_from(["\n", "\r\n"])
 
@@ -39,10 +41,8 @@ styles = st.builds(Style, endings, st.booleans(), st.sampled_from(sorted(ENCODIN
 
 def unified(old: str, new: str, name: str) -> str:
     """A unified diff as git writes it, with markers for missing final newlines."""
-    rows: list[str] = []
-    for row in difflib.unified_diff(_rows(old), _rows(new), f"a/{name}", f"b/{name}"):
-        rows.append(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n")
-    return "".join(rows)
+    diff = difflib.unified_diff(_rows(old), _rows(new), f"a/{name}", f"b/{name}")
+    return "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in diff)
 
 
 def _rows(text: str) -> list[str]:

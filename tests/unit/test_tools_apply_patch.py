@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 
 from tests.support.tool_workspace import ToolWorkspace
+from worker.tools.patch_commit import commit
+from worker.tools.patch_format import parse_patch
+from worker.tools.patch_plan import PatchPlan
+from worker.tools.refusal import Refused
+from worker.tools.workspace_paths import Workspace
 
 
 def patch(*lines: str) -> str:
@@ -692,12 +696,6 @@ async def test_binary_git_patch_and_links_are_refused(tool_workspace: ToolWorksp
 
 async def test_file_changed_meanwhile_fails_the_patch(tool_workspace: ToolWorkspace):
     """A write between reading and writing is not lost."""
-    from worker.tools.patch_commit import commit
-    from worker.tools.patch_format import parse_patch
-    from worker.tools.patch_plan import PatchPlan
-    from worker.tools.refusal import Refused
-    from worker.tools.workspace_paths import Workspace
-
     tool_workspace.put("a", "a\n")
     tool_workspace.put("b", "b\n")
     plan = PatchPlan(Workspace(tool_workspace.path))
@@ -720,7 +718,7 @@ async def test_file_changed_meanwhile_fails_the_patch(tool_workspace: ToolWorksp
     with pytest.raises(Refused, match="exists already"):
         commit(list(plan.files.values()))
     assert tool_workspace.picture() == before
-    Path(tool_workspace.path / "c").unlink()
+    tool_workspace.remove("c")
     tool_workspace.put("b", "longer\n")
     before = tool_workspace.picture()
     with pytest.raises(Refused, match="somebody else"):

@@ -13,8 +13,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.deadline import eventually
-from tests.support.tool_workspace import ToolWorkspace
+from tests.support.tool_workspace import SystemClock, ToolWorkspace
 from tool_registry.context import ToolContext
+from worker.tools.background_jobs import BackgroundJobs
+from worker.tools.shell import Launch, Shell
+from worker.tools.workspace_paths import Workspace
 
 
 def processes_with(mark: str) -> list[int]:
@@ -61,9 +64,9 @@ async def test_survivors_can_go_on_writing_and_be_read(tool_workspace: ToolWorks
     )
     tool_workspace.put("go", "")
     await eventually(lambda: tool_workspace.exists("done"))
-    path = Path(result["stdout_path"])
-    await eventually(lambda: path.read_text() == "early\nlate\n")
-    read = await tool_workspace.result("read_file", path=str(path))
+    path = result["stdout_path"]
+    await eventually(lambda: tool_workspace.saved(path) == b"early\nlate\n")
+    read = await tool_workspace.result("read_file", path=path)
     assert read["content"] == "1\tearly\n2\tlate\n"
 
 
@@ -78,7 +81,8 @@ async def test_timeout_ends_the_whole_tree(tool_workspace: ToolWorkspace):
     """BR-027: busy loops, grandchildren, and what left the session or its parent."""
     command = (
         "for c in 1 2 3; do (while :; do :; done) & done; setsid sleep 602.25 & "
-        "(setsid env -i sleep 602.25 &); nohup sleep 602.25 & echo partial; bash -c 'sleep 602.25; true'; echo never"
+        "(setsid env -i sleep 602.25 &); nohup sleep 602.25 & echo partial; "
+        "bash -c 'sleep 602.25; true'; echo never"
     )
     began = time.monotonic()
     output = await tool_workspace.call("shell", command=command, timeout_s=1)
@@ -148,7 +152,7 @@ async def test_long_output_keeps_head_and_tail(tool_workspace: ToolWorkspace):
     assert result["stdout"].startswith("HEAD-MARK\n")
     assert result["stdout"].endswith("TAIL-MARK: 3 failed\n")
     assert len(result["stdout"].encode()) < 66_000
-    whole = Path(result["stdout_path"]).read_text()
+    whole = tool_workspace.saved(result["stdout_path"]).decode()
     assert whole.count("\n") == 400_002
     assert result["truncated"] is True
     assert output.truncated is not None
@@ -165,16 +169,16 @@ async def test_long_standard_error_is_bounded_as_well(tool_workspace: ToolWorksp
     """BR-029: the other stream is no way round the bound."""
     result = await tool_workspace.result("shell", command="head -c 300000 /dev/zero | tr '\\0' 'x' >&2")
     assert len(result["stderr"]) < 66_000
-    assert Path(result["stderr_path"]).stat().st_size == 300_000
+    assert len(tool_workspace.saved(result["stderr_path"])) == 300_000
     assert result["stdout"] == ""
 
 
 async def test_endless_output_stays_bounded_in_the_file(tool_workspace: ToolWorkspace):
     """BR-029: neither memory nor disk grows with `yes`."""
     output = await tool_workspace.call("shell", command="yes | head -c 80000000")
-    saved = Path(output.result["stdout_path"])
-    assert saved.stat().st_size <= 32 * 1024 * 1024
-    assert saved.read_bytes().startswith(b"[... older output was dropped ...]\n")
+    saved = tool_workspace.saved(output.result["stdout_path"])
+    assert len(saved) <= 32 * 1024 * 1024
+    assert saved.startswith(b"[... older output was dropped ...]\n")
 
 
 async def test_bytes_that_are_no_utf8_are_shown_escaped(tool_workspace: ToolWorkspace):
@@ -199,7 +203,8 @@ async def test_character_split_between_reads_arrives_whole(tool_workspace: ToolW
     [
         ("read -p 'Continue? ' a; echo \"got:[$a] rc:$?\"", "got:[]"),
         (
-            "git init -q . && git commit -q --allow-empty -m one && git commit -q --amend --allow-empty; echo rc:$?",
+            "git init -q . && git commit -q --allow-empty -m one && "
+            "git commit -q --amend --allow-empty; echo rc:$?",
             "rc:0",
         ),
         ("python3 -c \"open('/dev/tty').read()\" 2>&1 | tail -1", "/dev/tty"),
@@ -380,8 +385,7 @@ async def test_background_command_answers_at_once(tool_workspace: ToolWorkspace)
         "shell", command="echo out; echo err >&2; sleep 607.25; true", background=True
     )
     assert time.monotonic() - began < 3
-    log = Path(result["log_path"])
-    await eventually(lambda: log.read_text() == "out\nerr\n")
+    await eventually(lambda: tool_workspace.saved(result["log_path"]) == b"out\nerr\n")
     read = await tool_workspace.result("read_file", path=result["log_path"])
     assert read["content"] == "1\tout\n2\terr\n"
     listed = await tool_workspace.result("shell", command=f"ps -o args= -p {result['pid']}")
@@ -395,7 +399,7 @@ async def test_background_command_that_fails_at_once_says_so(tool_workspace: Too
     output = await tool_workspace.call("shell", command="nosuchcommand", background=True)
     assert output.is_error
     assert output.result["exit_code"] == 127
-    assert "not found" in Path(output.result["log_path"]).read_text()
+    assert b"not found" in tool_workspace.saved(output.result["log_path"])
 
 
 async def test_job_end_stops_background_commands(tool_workspace: ToolWorkspace):
@@ -415,11 +419,6 @@ async def test_killed_supervisor_does_not_hang_the_call(tool_workspace: ToolWork
 
 async def test_shell_that_is_missing_is_a_refusal(tool_workspace: ToolWorkspace, tmp_path: Path):
     """The model is told; the job goes on."""
-    from worker.tools.background_jobs import BackgroundJobs
-    from worker.tools.shell import Launch, Shell
-    from worker.tools.workspace_paths import Workspace
-    from tests.support.tool_workspace import SystemClock
-
     launch = Launch(environment={}, python=("/nonexistent/python",), output_dir=tmp_path / "o")
     shell = Shell(Workspace(tool_workspace.path), launch, BackgroundJobs(), SystemClock())
     output = await shell.execute({"command": "true"}, ToolContext(job_id="j", call_id="c"))

@@ -25,10 +25,10 @@ MAX_LIMIT = 5000
 
 DEFINITION = ToolDefinition.of(
     "list_dir",
-    "List a directory as a tree, one level after the other, directories first. Every entry has path (relative to "
-    "the workspace; give it to the other tools as it is), type and size in bytes. Links are shown, not followed. "
-    "What .gitignore names, and .git, is left out unless include_ignored is true. truncated says whether there is "
-    "more than was listed.",
+    "List a directory as a tree, one level after the other, directories first. Every entry has path (as seen "
+    "from the workspace; give it to the other tools as it is), type and size in bytes. Links are shown, not "
+    "followed. What .gitignore names, and .git, is left out unless include_ignored is true. truncated says "
+    "whether there is more than was listed.",
     {
         "type": "object",
         "properties": {
@@ -85,8 +85,8 @@ class ListDir:
     async def execute(self, params: dict[str, Any], context: ToolContext) -> ToolOutput:
         """List a directory.
 
-        The answer is `{path, entries: [{path, type, size?, target?, unreadable?}], total, ignored, truncated, note?}`;
-        `total` counts the entries of all directories that were looked at.
+        The answer is `{path, entries: [{path, type, size?, target?, unreadable?}], total, ignored, truncated,
+        note?}`; `total` counts the entries of all directories that were looked at.
         """
         return await answer(lambda: self._list(params))
 
@@ -167,8 +167,8 @@ class _Listing:
         if truncated:
             more = "at least " if self.unvisited else ""
             result["note"] = (
-                f"{more}{self.total} entries, showing the first {len(self.entries)}. List a directory below, raise "
-                f"limit (at most {MAX_LIMIT}), or filter with shell."
+                f"{more}{self.total} entries, showing the first {len(self.entries)}. List a directory below, "
+                f"raise limit (at most {MAX_LIMIT}), or filter with shell."
             )
         return result
 

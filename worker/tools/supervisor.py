@@ -102,25 +102,34 @@ class Supervisor:
         return wake
 
     def _start(self, command: list[str]) -> None:
-        self._shell = os.posix_spawn(
-            command[0],
-            command,
-            os.environ,
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_DUP2, self._out, 1),
-                (os.POSIX_SPAWN_DUP2, self._err, 2),
-                *((os.POSIX_SPAWN_CLOSE, pipe) for pipe in {self._out, self._err}),
-            ],
-            setsid=True,
-            setsigmask=[],
-            setsigdef=[*_IGNORED_SIGNALS, signal.SIGCHLD, signal.SIGXFSZ],
-        )
+        gate, opener = os.pipe()
+        self._shell = os.fork()
+        if self._shell == 0:
+            os.close(opener)
+            self._become(command, gate)
+        # The worker knows the process before it can do anything, killing us included.
         self._tell(f"started {self._shell}")
+        os.write(opener, b"!")
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 2)
-        for pipe in {self._out, self._err, nowhere}:
-            os.close(pipe)
+        for descriptor in {self._out, self._err, nowhere, gate, opener}:
+            os.close(descriptor)
+
+    def _become(self, command: list[str], gate: int) -> None:
+        """In the child: turn into the command, in a session of its own, once the gate opens."""
+        try:
+            os.setsid()
+            signal.set_wakeup_fd(-1)
+            for number in (*_IGNORED_SIGNALS, signal.SIGCHLD, signal.SIGXFSZ):
+                signal.signal(number, signal.SIG_DFL)
+            for source, target in ((os.open(os.devnull, os.O_RDONLY), 0), (self._out, 1), (self._err, 2)):
+                os.dup2(source, target)
+            for pipe in {self._out, self._err} - {0, 1, 2}:
+                os.close(pipe)
+            if os.read(gate, 1):
+                os.execv(command[0], command)
+        finally:
+            os._exit(127)
 
     def _reap(self) -> bool:
         """Collect the dead; False when there is nobody left to wait for."""

@@ -26,7 +26,7 @@ class TerminalText:
     """
 
     def __init__(self) -> None:
-        self._lines = [""]
+        self._lines: list[str] = [""]
         self._row = 0
         self._column = 0
         self._pending = ""

@@ -201,6 +201,6 @@ def existing_file(path: WorkspacePath) -> os.stat_result | None:
 def _outside(text: str) -> Refused:
     return Refused(
         "outside_workspace",
-        f"{printable_name(text)} is outside the workspace. Use a path relative to it, without links that leave it.",
+        f"{printable_name(text)} is outside the workspace. Use a path inside it; links may not leave it.",
         path=printable_name(text),
     )

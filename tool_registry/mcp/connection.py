@@ -27,6 +27,7 @@ WAIT_FOR_SERVER_S = 5.0
 FRESH_LIST_S = 1.0
 COALESCE_S = 0.1
 NOTHING = Listing((), ())
+_CLOSED = "Connection closed"
 
 OnListing = Callable[[Listing, str], None]
 """Takes a server's tools and instructions, each time they change."""
@@ -319,6 +320,8 @@ class ServerConnection:
         if fault is not None:
             return self._fault_failure(fault, session, tool)
         if error.code == CONNECTION_CLOSED and _is_ours(error.message):
+            if error.message == _CLOSED:
+                session.notices.end()  # the reader says so too, but maybe after the next call came
             words = self._log.masked(await session.wire.last_words())
             return ToolFailed(
                 _sentence(f"the MCP server {self.name!r} went away during {tool!r}", words),
@@ -348,7 +351,7 @@ def _first_leaf(error: BaseException) -> BaseException:
 
 def _is_ours(message: str) -> bool:
     """The SDK's own words for a lost connection; a server may use the same code for anything."""
-    return message.startswith(("Connection closed", "SSE stream"))
+    return message == _CLOSED or message.startswith("SSE stream")
 
 
 def _sentence(*parts: str) -> str:

@@ -47,7 +47,10 @@ class MemoryTransport:
     async def open(self) -> AsyncGenerator[Wire]:
         example = _example()
         server = example.build_server(example.Notes(None))
-        async with create_client_server_memory_streams() as (ours, theirs), anyio.create_task_group() as tasks:
+        async with (
+            create_client_server_memory_streams() as (ours, theirs),
+            anyio.create_task_group() as tasks,
+        ):
             tasks.start_soon(server.run, *theirs, server.create_initialization_options())
             yield Wire(ours)
             tasks.cancel_scope.cancel()
@@ -140,4 +143,3 @@ async def test_the_registry_takes_the_tools_under_the_servers_name(notes: Runnin
     replaced = registry.replace("mcp:s", notes.offers["mcp:s"], instructions=notes.instructions["mcp:s"])
     assert replaced.registered == ("s_add", "s_read", "s_search")
     assert replaced.refused == ()
-

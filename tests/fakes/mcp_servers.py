@@ -11,10 +11,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 PROGRAM = str(Path(__file__).resolve())
 OPEN_OBJECT = {"type": "object"}
@@ -105,7 +105,9 @@ class Dying(Server):
         elif name == "hang":
             Path(self.options[0]).write_text(str(os.getpid()))
         elif name == "child":
-            child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+            child = subprocess.Popen(
+                [sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True
+            )
             yield result(message, text(str(child.pid)))
         else:
             yield from super().call(message, name, arguments)
@@ -265,10 +267,17 @@ class Chatty(Server):
             yield notice("notifications/message", {"level": "info", "data": f"line {number}"})
         for number in range(100):
             progress: Message = {"progressToken": token, "progress": number, "total": 0}
-            yield notice("notifications/progress", progress if number else {**progress, "progressToken": "no"})
+            yield notice(
+                "notifications/progress", progress if number else {**progress, "progressToken": "no"}
+            )
         yield notice("x/unknown")
         for method in self.asked:
-            yield {"jsonrpc": "2.0", "id": method, "method": method, "params": {"messages": [], "maxTokens": 1}}
+            yield {
+                "jsonrpc": "2.0",
+                "id": method,
+                "method": method,
+                "params": {"messages": [], "maxTokens": 1},
+            }
 
     def noted(self, message: Message) -> Iterator[Message | bytes]:
         if "id" in message:
@@ -296,7 +305,7 @@ class Large(Server):
 class Refusing(Server):
     """Fails in the ways a call can fail politely; `NAME` of the tool picks one."""
 
-    answers: dict[str, Callable[[Message], Message]] = {
+    answers: ClassVar[dict[str, Callable[[Message], Message]]] = {
         "code": lambda message: error(message, -32602, "unknown argument"),
         "no_message": lambda message: error(message, -32000),
         "no_code": lambda message: {**error(message, 0, "only words"), "error": {"message": "only words"}},
@@ -318,7 +327,11 @@ class Modern(Server):
         elif version != "2026-07-28":
             yield error(message, -32602, "no envelope")
         elif method == "server/discover":
-            found = {"supportedVersions": [version], "capabilities": {"tools": {}}, "resultType": "complete"}
+            found: Message = {
+                "supportedVersions": [version],
+                "capabilities": {"tools": {}},
+                "resultType": "complete",
+            }
             yield result(message, {**found, "ttlMs": 0, "cacheScope": "private"})
         else:
             yield from super().answer(message)
@@ -396,7 +409,7 @@ class HttpServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/mcp"
 
-    async def __aenter__(self) -> HttpServer:
+    async def __aenter__(self) -> Self:
         self._listener = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
         self.port = self._listener.sockets[0].getsockname()[1]
         return self
@@ -441,7 +454,9 @@ class HttpServer:
         first = request.body.get("method") == "initialize"
         if self._with_sessions and not first and known not in self.sessions:
             return Reply(404)
-        answers = [each for each in self.server.answer(request.body) if isinstance(each, dict) and "id" in each]
+        answers = [
+            each for each in self.server.answer(request.body) if isinstance(each, dict) and "id" in each
+        ]
         if not answers:
             return Reply(202)
         headers = {"content-type": "application/json"}
@@ -466,8 +481,6 @@ async def _write_reply(writer: asyncio.StreamWriter, reply: Reply) -> None:
     writer.write(f"HTTP/1.1 {reply.status} -\r\n{head}\r\n".encode() + reply.body)
     await writer.drain()
 
-
-Handler = Callable[[Request], Awaitable[Reply]]
 
 if __name__ == "__main__":
     main(*sys.argv[1:])

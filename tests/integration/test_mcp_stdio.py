@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
 from dataclasses import replace
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import psutil
 import pytest
 
 from tests.fakes import mcp_servers as fakes
@@ -60,10 +62,9 @@ async def test_a_server_killed_from_outside_fails_the_running_call(tmp_path: Pat
             await until(lambda: pid_file.exists() and pid_file.read_text())
             pid = int(pid_file.read_text())
             os.kill(pid, signal.SIGKILL)
-            with anyio.fail_after(3):
-                await until(lambda: failures)
+            await until(lambda: failures, within_s=3)
+            await until(lambda: not alive(pid))
         assert "SIGKILL" in failures[0].message
-        await until(lambda: not alive(pid))
 
 
 async def test_what_a_server_started_ends_with_it():
@@ -112,7 +113,9 @@ async def test_a_silent_server_is_tested_with_one_clear_error_and_leaves_nothing
         entry = {**fakes.command(fakes.Silent, str(pids)), "start_timeout_s": 0.7}
         status = await found.servers.test("s", parse_server(entry, name="s"))
     assert status.state is ServerState.FAILED
-    assert status.reason.startswith("it did not answer `initialize` within 0.7 s: check that it is an MCP server")
+    assert status.reason.startswith(
+        "it did not answer `initialize` within 0.7 s: check that it is an MCP server"
+    )
     assert not any(alive(int(pid)) for pid in pids.read_text().split())
 
 
@@ -157,7 +160,7 @@ async def test_changed_tools_are_offered_when_the_call_that_changed_them_returns
         assert found.names() == ["search"]
         with pytest.raises(ToolNotFound, match="no longer offers 'login'"):
             await login.execute({}, CONTEXT)
-        await until(lambda: not found.servers._connections["s"]._relisting)
+        assert int((await found.call("search")).result) <= 3
         assert int((await found.call("search")).result) <= 3
 
 
@@ -188,7 +191,7 @@ async def test_a_server_that_writes_only_noise_fails_with_its_first_lines(tmp_pa
 async def test_a_call_that_times_out_is_cancelled_and_its_late_answer_ignored():
     """BR-068: the server is told with the request's id; progress does not extend the time."""
     async with running({"s": {**fakes.command(fakes.Slow), "timeout_s": 0.5}}) as found:
-        with anyio.fail_after(3), pytest.raises(ToolTimeout, match="0.4"):
+        with anyio.fail_after(3), pytest.raises(ToolTimeout, match=r"within 0\.4\d* s"):
             await found.call("slow")
         assert (await found.call("echo", {"text": "ok"})).result == "ok"
         cancelled, running_ids = json.loads((await found.call("cancelled")).result)
@@ -201,9 +204,11 @@ async def test_a_cancelled_call_is_cancelled_at_the_server():
     async with running({"s": fakes.command(fakes.Slow)}) as found:
         seen = anyio.Event()
 
+        def started(_done: float, _total: float | None, _message: str | None) -> None:
+            seen.set()
+
         async def slow() -> None:
-            context = replace(CONTEXT, progress=lambda *_progress: seen.set())
-            await found.tool("slow").execute({}, context)
+            await found.tool("slow").execute({}, replace(CONTEXT, progress=started))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(slow)
@@ -241,8 +246,9 @@ async def test_a_secret_reaches_the_environment_and_not_the_process_list():
     entry = {**fakes.command(fakes.Environment), "env": {"TOKEN": "Bearer ${secret:SVC}"}}
     async with running({"s": entry}, resolve_secret=resolve) as found:
         assert json.loads((await found.call("env")).result)["TOKEN"] == "Bearer s-3-secret"
-        listed = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
-        assert not any(b"s-3-secret" in line for line in listed)
+        family = psutil.Process().children(recursive=True)
+        assert len(family) == 2
+        assert not any("s-3-secret" in part for process in family for part in process.cmdline())
 
 
 async def test_a_secret_that_is_not_set_names_the_command_that_sets_it():
@@ -302,12 +308,11 @@ async def test_a_server_of_the_newest_protocol_without_initialize_is_spoken_to()
 
 async def test_a_server_that_does_not_come_back_withdraws_its_tools(tmp_path: Path):
     """Its tools are absent with a reason, and a call that still comes is told to retry."""
-    script = tmp_path / "server.py"
-    script.write_text(Path(fakes.PROGRAM).read_text())
-    entry = {"command": sys.executable, "args": ["-I", "-S", str(script), "dying"]}
+    script = shutil.copy(fakes.PROGRAM, tmp_path)
+    entry = {"command": sys.executable, "args": ["-I", "-S", script, "dying"]}
     async with running({"s": entry}) as found:
         echo = found.tool("echo")
-        script.unlink()
+        os.unlink(script)  # noqa: PTH108 - the path is text
         with pytest.raises(ToolFailed):
             await found.call("die")
         await found.settled(state=ServerState.FAILED)

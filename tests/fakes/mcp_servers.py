@@ -1,6 +1,6 @@
 """MCP servers written by hand, message by message, so that they can misbehave.
 
-As a program (`python mcp_servers.py KIND [OPTION...]`) one of them speaks over stdin and stdout;
+As a program (`python mcp_servers.py CLASS [OPTION...]`) one of them speaks over stdin and stdout;
 `HttpServer` serves one over HTTP inside the test's loop. Standard library only: it starts fast.
 """
 
@@ -157,6 +157,24 @@ class Circling(Server):
 
     def page(self, cursor: str | None) -> Message:
         return {"tools": [tool(f"t{index}") for index in range(8)], "nextCursor": "x"}
+
+
+class Instructing(Server):
+    """Has something to say about its tools."""
+
+    instructions = "ask me first"
+
+
+class Mixed(Server):
+    """Usable entries between ones that are not."""
+
+    tools = (
+        tool("send", description="the first"),
+        tool("send", description="the second", inputSchema={"type": "object", "required": ["x"]}),
+        {"name": "bare"},
+        tool(""),
+        tool("good", icons="not a list", annotations=7, outputSchema="text"),
+    )
 
 
 class Endless(Server):
@@ -337,22 +355,13 @@ class Modern(Server):
             yield from super().answer(message)
 
 
-KINDS: dict[str, type[Server]] = {
-    kind.__name__.lower(): kind
-    for kind in (
-        Server, Dying, Silent, Gated, Paged, Circling, Endless, Changing, Noisy, OnlyNoise, Slow, Environment,
-        Chatty, Large, Refusing, Modern,
-    )
-}  # fmt: skip
-
-
 def command(kind: type[Server], *options: str) -> dict[str, Any]:
     """The `command` and `args` of a server entry that starts this fake over stdio."""
-    return {"command": sys.executable, "args": ["-I", "-S", PROGRAM, kind.__name__.lower(), *options]}
+    return {"command": sys.executable, "args": ["-I", "-S", PROGRAM, kind.__name__, *options]}
 
 
 def main(kind: str, *options: str) -> None:
-    server = KINDS[kind](*options)
+    server: Server = globals()[kind](*options)
     out = sys.stdout.buffer
 
     def write(parts: Iterator[Message | bytes] | Iterator[bytes]) -> None:

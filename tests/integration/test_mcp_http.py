@@ -79,6 +79,18 @@ async def test_a_connection_that_breaks_in_a_call_fails_it_at_once_and_not_twice
         assert (await found.call("echo", {"text": "next"})).result == "next"
 
 
+async def test_a_stream_that_ends_without_the_answer_fails_the_call():
+    """BR-050: over SSE the end of the stream is the end of the wait."""
+    cut = Reply(200, {"content-type": "text/event-stream"}, b": about to answer\n\n")
+    async with HttpServer(Server()) as server, running({"s": {"url": server.url}}) as found:
+        server.intercept = lambda request: cut if _is_call(request) else None
+        with anyio.fail_after(2), pytest.raises(ToolFailed, match="went away") as failed:
+            await found.call("echo")
+        assert failed.value.outcome is Outcome.UNKNOWN
+        server.intercept = lambda _request: None
+        assert (await found.call("echo", {"text": "next"})).result == "next"
+
+
 async def test_one_broken_call_leaves_the_others_running():
     """BR-050: a fault belongs to the request it happened to."""
     async with HttpServer(Server()) as server, running({"s": {"url": server.url}}) as found:

@@ -26,6 +26,7 @@ STABLE_AFTER_S = 30.0
 WAIT_FOR_SERVER_S = 5.0
 FRESH_LIST_S = 1.0
 COALESCE_S = 0.1
+MARGIN_S = 0.1
 NOTHING = Listing((), ())
 _CLOSED = "Connection closed"
 
@@ -204,7 +205,7 @@ class ServerConnection:
 
     def _next_delay(self) -> float:
         """Nothing after a refusal that a new session heals, where the old one worked; else the next step."""
-        if self._dropped is not None and self._answered:
+        if self._dropped is not None and self._dropped.new_session_heals and self._answered:
             return 0.0
         delay_s = BACKOFF_S[min(self._failures, len(BACKOFF_S) - 1)]
         self._failures += 1
@@ -252,7 +253,8 @@ class ServerConnection:
             ToolUnavailable: the server is being reconnected.
             ToolNotFound: the server no longer offers the tool.
         """
-        with anyio.move_on_after(timeout_s):
+        # Just before the executor's own limit, whose error could not say what is known here.
+        with anyio.move_on_after(timeout_s - min(MARGIN_S, timeout_s / 10)):
             return await self._call(tool, arguments, progress)
         raise ToolTimeout(
             _sentence(

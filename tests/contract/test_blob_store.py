@@ -164,7 +164,7 @@ async def test_files_and_folders_are_for_their_owner_alone(blobs: BlobStore, fol
 async def test_a_disk_that_refuses_is_said_so(tmp_path: Path):
     (tmp_path / "file").touch()
     with pytest.raises(StoreUnavailable, match="Not a directory"):
-        await FileBlobStore(tmp_path / "file").put(stream(b"x"), limit_bytes=LIMIT)
+        await FileBlobStore(tmp_path / "file" / "blobs").put(stream(b"x"), limit_bytes=LIMIT)
 
 
 async def test_what_a_killed_process_left_is_removed_after_a_day(blobs: BlobStore, folder: Path):

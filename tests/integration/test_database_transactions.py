@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 
@@ -35,7 +35,7 @@ async def iterations(database: Database) -> int:
 
 
 @contextmanager
-def job_held_by_another(url: str) -> Iterator[None]:
+def job_held_by_another(url: str) -> Generator[None]:
     """Another process is in the middle of changing the job."""
     if url.startswith("sqlite"):
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as connection:

@@ -74,6 +74,7 @@ def test_a_moment_survives_to_the_microsecond_and_comes_back_in_utc(moment: date
         stored = UtcTime().process_bind_param(moment, dialect)
         back = UtcTime().process_result_value(stored, dialect)
         assert back == moment
+        assert back is not None
         assert back.tzinfo is UTC
 
 

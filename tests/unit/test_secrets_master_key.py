@@ -92,7 +92,7 @@ def test_a_damaged_file_is_refused_and_left_alone(tmp_path: Path, content: bytes
 def test_a_folder_that_can_not_be_made_is_named(tmp_path: Path):
     (tmp_path / "file").touch()
     with pytest.raises(MasterKeyUnusable, match=r"master\.key can't be read: Not a directory"):
-        MasterKey.load(tmp_path / "file")
+        MasterKey.load(tmp_path / "file" / "home")
 
 
 def test_many_that_start_together_share_one_key(tmp_path: Path):

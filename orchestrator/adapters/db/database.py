@@ -90,12 +90,13 @@ class Database:
         task = asyncio.create_task(self._transaction(work, self._writing if writes else self._engine))
         try:
             with anyio.CancelScope(shield=True):
-                return await asyncio.shield(task)
+                await asyncio.wait([task])
         except asyncio.CancelledError:
             await asyncio.wait([task])
             if not task.cancelled():
                 task.exception()  # whoever would have been told is gone
             raise
+        return task.result()
 
     async def _transaction(self, work: Callable[[Connection], T], engine: AsyncEngine) -> T:
         try:

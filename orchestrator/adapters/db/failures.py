@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import psycopg
@@ -20,7 +20,7 @@ _BUG = frozenset({"SQLITE_ERROR"})
 
 
 @contextmanager
-def told_as_store_errors() -> Iterator[None]:
+def told_as_store_errors() -> Generator[None]:
     """Raise what a port names in place of the driver's error; a bug goes on as it is."""
     try:
         yield

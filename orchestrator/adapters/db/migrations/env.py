@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from alembic import context
 
-from orchestrator.adapters.db.tables import metadata
+# The last module that adds tables: with it, all of them are there.
+from orchestrator.adapters.db.tables_network import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

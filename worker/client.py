@@ -100,7 +100,7 @@ class WorkerClient:
         self._job_id = job_id
         self._token = token
         self._clock = clock
-        self._policy = policy or RetryPolicy()
+        self.policy = policy or RetryPolicy()
         self._sleep = sleep
         self._jitter = jitter
         self.notice: Callable[[str], None] = notice or _unheard
@@ -253,17 +253,17 @@ class WorkerClient:
             if failures.outage_since is None:
                 failures.outage_since = now
                 self.notice("the orchestrator does not answer; waiting for it")
-            elif now - failures.outage_since >= self._policy.outage_s:
+            elif now - failures.outage_since >= self.policy.outage_s:
                 raise OrchestratorUnreachable(
-                    f"nobody answered on the orchestrator's socket for {self._policy.outage_s:g} s"
+                    f"nobody answered on the orchestrator's socket for {self.policy.outage_s:g} s"
                 ) from error
         elif isinstance(error, httpx.ReadTimeout):
             raise NoAnswerInTime(f"no answer to {call.name} within {call.timeout_s:g} s") from error
-        elif failures.broken >= self._policy.retries:
+        elif failures.broken >= self.policy.retries:
             message = f"the connection broke {failures.broken + 1} times during {call.name}"
             raise OrchestratorUnreachable(message) from error
         failures.broken += 1
-        await self._sleep(self._policy.delay_s(failures.broken, self._jitter()))
+        await self._sleep(self.policy.delay_s(failures.broken, self._jitter()))
 
     async def _after_refusal(
         self, call: _Call, response: httpx.Response, token: str, failures: _Failures
@@ -276,12 +276,12 @@ class WorkerClient:
                 if self._token.text == token:
                     await self._renew()
             return
-        if failures.refused >= self._policy.retries or not self._policy.may_retry(
+        if failures.refused >= self.policy.retries or not self.policy.may_retry(
             response.status_code, problem
         ):
             raise problem
         failures.refused += 1
-        await self._sleep(self._policy.delay_s(failures.refused, self._jitter(), problem.retry_after_s))
+        await self._sleep(self.policy.delay_s(failures.refused, self._jitter(), problem.retry_after_s))
 
 
 def _unheard(_text: str) -> None:

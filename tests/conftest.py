@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+pytest_plugins = ["tests.support.docker_engine", "tests.support.stores", "tests.support.tool_workspace"]
+
 
 @pytest.fixture
 def anyio_backend() -> str:

@@ -1,8 +1,10 @@
 """What a store may raise.
 
-StoreError
+StoreError              also by itself: the database is damaged, or no database at all
 ├── StoreUnavailable    the database does not answer or is locked; retryable
-└── AlreadyExists       the identifier is taken
+├── AlreadyExists       the identifier is taken
+├── OwnerMissing        what the new row belongs to, such as its job, is not there
+└── SchemaTooNew        a newer Portside migrated the database
 """
 
 from __future__ import annotations
@@ -18,3 +20,11 @@ class StoreUnavailable(StoreError):
 
 class AlreadyExists(StoreError):
     """The identifier is taken."""
+
+
+class OwnerMissing(StoreError):
+    """What the row belongs to is not there."""
+
+
+class SchemaTooNew(StoreError):
+    """A newer Portside migrated the database."""

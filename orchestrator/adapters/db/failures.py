@@ -1,0 +1,45 @@
+"""What a driver's error means to a caller of a store."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import psycopg
+from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from orchestrator.ports.errors import AlreadyExists, OwnerMissing, StoreError, StoreUnavailable
+
+_TAKEN = frozenset({"SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_UNIQUE", "23505"})
+_NO_PARENT = frozenset({"SQLITE_CONSTRAINT_FOREIGNKEY", "23503"})
+_DAMAGED = frozenset({"SQLITE_CORRUPT", "SQLITE_NOTADB"})
+# SQLite's plain SQLITE_ERROR is a wrong statement or a missing table: our own mistake.
+_BUG = frozenset({"SQLITE_ERROR"})
+
+
+def store_error(error: SQLAlchemyError) -> StoreError | None:
+    """The error a port names for it; None when it is a bug, which nobody should catch."""
+    if isinstance(error, PoolTimeout):
+        return StoreUnavailable("the database is busy: no connection came free in time")
+    if not isinstance(error, DBAPIError):
+        return None
+    code = _code(error.orig)
+    if isinstance(error, IntegrityError):
+        if code in _TAKEN:
+            return AlreadyExists("the identifier is taken")
+        return OwnerMissing("what this belongs to is not there") if code in _NO_PARENT else None
+    if code in _DAMAGED:
+        return StoreError("the file is damaged or not a SQLite database")
+    if code in _BUG:
+        return None
+    if isinstance(error, OperationalError | InterfaceError) or error.connection_invalidated:
+        return StoreUnavailable(f"the database does not answer ({code or 'connection failed'})")
+    return None
+
+
+def _code(error: BaseException | None) -> str | None:
+    if isinstance(error, sqlite3.Error):
+        return getattr(error, "sqlite_errorname", None)
+    if isinstance(error, psycopg.Error):
+        return error.sqlstate
+    return None

@@ -1,0 +1,198 @@
+"""The agent network: its agents, and the instances that serve them for a while."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from orchestrator.domain.network.agents import AgentDefinition, Instance, InstanceState
+from orchestrator.domain.network.identities import InstanceId
+from orchestrator.domain.network.names import normal_name
+from orchestrator.domain.network.refusals import Refusal, not_found
+from orchestrator.domain.network.resources import resource_key
+from orchestrator.domain.network.tasks import instance_ended
+from orchestrator.ports.ids import Ids
+from orchestrator.ports.network import NetworkStore, NetworkTransaction
+from orchestrator.services.network_claims import NetworkClaims
+from orchestrator.services.network_directory import NetworkDirectory
+from orchestrator.services.network_mail import NetworkMail
+from orchestrator.services.network_members import Refused, accepted, agent_name, network_name
+from orchestrator.services.network_tasks import NetworkTasks
+from tool_registry.clock import Clock
+
+HEARTBEAT = timedelta(seconds=15)
+
+
+class NetworkService:
+    """Who belongs to a network. What members do lies in `directory`, `claims`, `mail` and `tasks`.
+
+    Args:
+        store: where networks are kept.
+        clock: the time that is written down.
+        ids: names new things.
+    """
+
+    def __init__(self, store: NetworkStore, clock: Clock, ids: Ids) -> None:
+        self._store = store
+        self._clock = clock
+        self.directory = NetworkDirectory(store, clock, ids)
+        self.claims = NetworkClaims(store, clock, ids)
+        self.mail = NetworkMail(store, clock, ids)
+        self.tasks = NetworkTasks(store, clock, ids)
+
+    async def ensure_network(self, network: str) -> None:
+        """Make a network unless it is there.
+
+        Raises:
+            Refused: `invalid_name`.
+        """
+        now = self._clock.now()
+        await self._store.change(network_name(network), lambda tx: tx.create(now))
+
+    async def ensure_agent(self, network: str, name: str) -> AgentDefinition:
+        """The agent of a name, made with an empty profile unless it is there.
+
+        Raises:
+            Refused: `invalid_name`; `not_found` for the network; `name_taken` by a group.
+        """
+        wanted = AgentDefinition(agent_name(name), self._clock.now())
+        return await self._store.change(
+            network_name(network),
+            lambda tx: tx.definition(wanted.name) or _register(tx, network, wanted),
+        )
+
+    async def register_agent(self, network: str, definition: AgentDefinition) -> AgentDefinition:
+        """Add an agent whose name nobody has; names that differ by case or Unicode form are one name.
+
+        Raises:
+            Refused: `name_taken`, `invalid_name`, `invalid_resource`, or `not_found` for the network.
+        """
+        wanted = _normal(definition)
+        return await self._store.change(network_name(network), lambda tx: _register(tx, network, wanted))
+
+    async def join(self, network: str, agent: str, instance_id: str, job_id: str | None) -> Instance:
+        """Add an instance of an agent; the same one again starts anew: what it held unproven waits again.
+
+        It can be given work from its first `heartbeat` on.
+
+        Args:
+            network: where its agent lives.
+            agent: the agent that it serves.
+            instance_id: unique over all networks.
+            job_id: None for a session from outside.
+
+        Raises:
+            Refused: `not_found` for the agent; `not_a_member` for an instance that has ended.
+            AlreadyExists: another network has an instance of this id.
+        """
+        new = Instance(
+            InstanceId(instance_id), agent_name(agent), job_id, InstanceState.STARTING, self._clock.now()
+        )
+        return await self._store.change(network_name(network), lambda tx: _joined(tx, new))
+
+    async def heartbeat(self, instance_id: str) -> None:
+        """An instance was heard from; an ended or unknown one stays what it is.
+
+        Cheap to call for every request: it writes at most every 15 seconds.
+        """
+        network = await self._store.network_of(InstanceId(instance_id))
+        if network is None:
+            return
+        now = self._clock.now()
+        instance = await self._store.read(network, lambda reader: reader.instance(InstanceId(instance_id)))
+        if instance is None or not _is_due(instance, now):
+            return
+
+        def seen(tx: NetworkTransaction) -> None:
+            present = tx.instance(instance.id)
+            if present is not None and present.live:
+                starting = present.state is InstanceState.STARTING
+                state = InstanceState.ACTIVE if starting else present.state
+                tx.put_instance(replace(present, state=state, last_seen_at=now))
+
+        await self._store.change(network, seen)
+
+    async def drain(self, instance_id: str) -> None:
+        """Give an instance no more work: it is about to end. Unknown and ended ones stay what they are."""
+        network = await self._store.network_of(InstanceId(instance_id))
+        if network is None:
+            return
+
+        def drained(tx: NetworkTransaction) -> None:
+            present = tx.instance(InstanceId(instance_id))
+            if present is not None and present.live:
+                tx.put_instance(replace(present, state=InstanceState.DRAINING))
+
+        await self._store.change(network, drained)
+
+    async def leave(self, instance_id: str, reason: str) -> None:
+        """An instance ended: its claims are free, its work goes back, its undelivered mail is its agent's.
+
+        Doing it again, or for an unknown instance, changes nothing.
+        """
+        network = await self._store.network_of(InstanceId(instance_id))
+        if network is not None:
+            now = self._clock.now()
+            await self._store.change(network, lambda tx: _left(tx, InstanceId(instance_id), reason, now))
+
+
+def _is_due(instance: Instance, now: datetime) -> bool:
+    if not instance.live:
+        return False
+    seen = instance.last_seen_at
+    return instance.state is InstanceState.STARTING or seen is None or now - seen >= HEARTBEAT
+
+
+def _joined(tx: NetworkTransaction, new: Instance) -> Instance:
+    if tx.definition(new.agent) is None:
+        raise Refused(not_found("agent", new.agent))
+    there = tx.instance(new.id)
+    if there is None:
+        tx.put_instance(new)
+        return new
+    if there.agent != new.agent or not there.live:
+        raise Refused(Refusal("not_a_member", f"instance {new.id!r} has ended or serves another agent"))
+    held = [one for one in tx.undelivered(there.id) if one.held_by == there.id]
+    tx.put_deliveries([one.returned() for one in held])
+    return there
+
+
+def _left(tx: NetworkTransaction, instance_id: InstanceId, reason: str, now: datetime) -> None:
+    instance = tx.instance(instance_id)
+    if instance is None or not instance.live:
+        return
+    tx.put_instance(replace(instance, state=InstanceState.ENDED, ended_at=now, ended_reason=reason))
+    tx.end_claims(instance_id, now)
+    for task in tx.open_tasks():
+        change = instance_ended(task, instance_id, reason, now)
+        if change is not None:
+            tx.put_task(change)
+    tx.put_deliveries([one.orphaned() for one in tx.undelivered(instance_id)])
+
+
+def _normal(definition: AgentDefinition) -> AgentDefinition:
+    return replace(
+        definition,
+        name=agent_name(definition.name),
+        groups=tuple(accepted(normal_name(group)) for group in definition.groups),
+        responsibilities=tuple(
+            duty
+            if duty.resource_key is None
+            else replace(duty, resource_key=accepted(resource_key(duty.resource_key)))
+            for duty in definition.responsibilities
+        ),
+    )
+
+
+def _register(tx: NetworkTransaction, network: str, definition: AgentDefinition) -> AgentDefinition:
+    if not tx.exists():
+        raise Refused(not_found("network", network))
+    others = tx.definitions()
+    agents = {one.name for one in others}
+    groups = {group for one in others for group in one.groups} | set(definition.groups)
+    if definition.name in agents | groups:
+        raise Refused(Refusal("name_taken", f"{definition.name!r} is the name of another agent or group"))
+    if clash := agents.intersection(definition.groups):
+        raise Refused(Refusal("name_taken", f"{min(clash)!r} is an agent's name and can't be a group's"))
+    tx.put_definition(definition)
+    return definition

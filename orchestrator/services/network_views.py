@@ -1,0 +1,231 @@
+"""What the network tools answer: plain JSON, snake_case keys, times as ISO 8601 UTC, absent values null."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from orchestrator.domain.network.agents import AgentDefinition, Instance
+from orchestrator.domain.network.artifacts import NetworkArtifact
+from orchestrator.domain.network.capabilities import Capability
+from orchestrator.domain.network.claims import Claim
+from orchestrator.domain.network.discovery import Candidate
+from orchestrator.domain.network.tasks import Target, Task
+from orchestrator.domain.network.threads import DeliveryState, Message, MessageKind
+from orchestrator.services.network_directory import Discovery
+from orchestrator.services.network_mail import Inbox, InboxItem, Sent
+from orchestrator.services.network_members import Member
+from orchestrator.services.network_tasks import TaskRecord
+
+_ONLY_CALLS = "Only network_reply and network_ask calls reach the sender; plain output is not delivered."
+_NOTES = {
+    MessageKind.ASK: f"Answer with network_reply in this thread. {_ONLY_CALLS}",
+    MessageKind.REPLY: f"No answer is needed. {_ONLY_CALLS}",
+    MessageKind.NOTICE: f"No answer is needed. {_ONLY_CALLS}",
+    MessageKind.STATUS: f"No answer is needed. {_ONLY_CALLS}",
+}
+_OFFER_NOTE = (
+    "Take it with network_task_update status 'accepted', or decline it with 'cancelled' and a reason. "
+    f"{_ONLY_CALLS}"
+)
+
+
+def whoami_view(network: str, member: Member) -> dict[str, Any]:
+    """`{network, definition, instance}`."""
+    return {
+        "network": network,
+        "definition": _definition(member.definition),
+        "instance": {
+            "instance_id": member.instance.id,
+            "job_id": member.instance.job_id,
+            "state": member.instance.state.value,
+            "self_declared_capabilities": _capabilities(member.instance.capabilities),
+        },
+    }
+
+
+def _definition(definition: AgentDefinition) -> dict[str, Any]:
+    return {
+        "name": definition.name,
+        "kind": definition.kind.value,
+        "summary": definition.summary,
+        "description": definition.description,
+        "groups": list(definition.groups),
+        "capabilities": _capabilities(definition.capabilities),
+        "responsibilities": [
+            {"resource_key": duty.resource_key, "actions": list(duty.actions)}
+            for duty in definition.responsibilities
+        ],
+    }
+
+
+def capabilities_view(capabilities: Sequence[Capability]) -> dict[str, Any]:
+    """`{registered: [{id, name, description}], count}`."""
+    return {"registered": _capabilities(capabilities), "count": len(capabilities)}
+
+
+def _capabilities(capabilities: Sequence[Capability]) -> list[dict[str, Any]]:
+    return [{"id": one.id, "name": one.name, "description": one.description} for one in capabilities]
+
+
+def discovery_view(found: Discovery) -> dict[str, Any]:
+    """`{agents, groups, resources, tasks}`; agents best first, each with its instances and reasons."""
+    return {
+        "agents": [_candidate(one, found.at) for one in found.agents],
+        "groups": [{"name": name, "agents": agents} for name, agents in found.groups.items()],
+        "resources": [{"resource_key": key, "agents": agents} for key, agents in found.resources.items()],
+        "tasks": [_brief_task(task) for task in found.tasks],
+    }
+
+
+def _candidate(candidate: Candidate, now: datetime) -> dict[str, Any]:
+    return {
+        **_definition(candidate.definition),
+        "available": candidate.available,
+        "score": candidate.score,
+        "reasons": list(candidate.reasons),
+        "instances": [_instance(one, now) for one in candidate.instances],
+    }
+
+
+def _instance(instance: Instance, now: datetime) -> dict[str, Any]:
+    seen = instance.last_seen_at
+    return {
+        "instance_id": instance.id,
+        "state": instance.state.value,
+        "available": instance.available(now),
+        "last_seen_at": _time(seen),
+        "last_seen_s_ago": None if seen is None else max(0, int((now - seen).total_seconds())),
+        "self_declared_capabilities": _capabilities(instance.capabilities),
+    }
+
+
+def claim_view(claim: Claim) -> dict[str, Any]:
+    """`{claim_id, scope, scope_type, resource_id, task_id, expires_at, released_at}`."""
+    return {
+        "claim_id": claim.id,
+        "scope": claim.scope.text,
+        "scope_type": claim.scope.type.value,
+        "resource_id": claim.scope.resource_id,
+        "task_id": claim.task_id,
+        "expires_at": _time(claim.expires_at),
+        "released_at": _time(claim.ended_at),
+    }
+
+
+def artifact_view(artifact: NetworkArtifact) -> dict[str, Any]:
+    """`{artifact_id, reference, uri, type, label, task_id, published_by, created_at}`."""
+    return {
+        "artifact_id": artifact.id,
+        "reference": f"artifact:{artifact.id}",
+        "uri": artifact.uri,
+        "type": artifact.type,
+        "label": artifact.label,
+        "task_id": artifact.task_id,
+        "published_by": _who(artifact.agent, artifact.instance_id),
+        "created_at": _time(artifact.created_at),
+    }
+
+
+def sent_view(sent: Sent) -> dict[str, Any]:
+    """`{message_id, thread_id, recipients: [{agent, instance_id, state}]}`.
+
+    A recipient's state is `waiting`, `held` (handed out, receipt not proven yet) or `delivered`.
+    """
+    return {
+        "message_id": sent.message.id,
+        "thread_id": sent.message.thread_id,
+        "recipients": [
+            {"agent": one.agent, "instance_id": one.instance_id, "state": one.state.value}
+            for one in sent.deliveries
+            if one.state is not DeliveryState.WITHDRAWN
+        ],
+    }
+
+
+def inbox_view(inbox: Inbox) -> dict[str, Any]:
+    """`{items, more}`; an item is `{kind: ask|reply|notice|status, ...}` or `{kind: task_offer, ...}`."""
+    return {"items": [_inbox_item(item) for item in inbox.items], "more": inbox.more}
+
+
+def _inbox_item(item: InboxItem) -> dict[str, Any]:
+    common = {"delivery_id": item.delivery.id, "redelivered": item.delivery.handed_out > 1}
+    if item.message is not None:
+        return common | _message(item.message)
+    assert item.task is not None  # an item has one of the two
+    return common | {"kind": "task_offer", "task": _task(item.task), "note": _OFFER_NOTE}
+
+
+def _message(message: Message) -> dict[str, Any]:
+    return {
+        "kind": message.kind.value,
+        "message_id": message.id,
+        "thread_id": message.thread_id,
+        "from": _who(message.sender, message.sender_instance),
+        "subject": message.subject,
+        "body": message.body,
+        "task_id": message.task_id,
+        "resource": message.resource,
+        "sent_at": _time(message.created_at),
+        "note": _NOTES[message.kind],
+    }
+
+
+def task_record_view(record: TaskRecord) -> dict[str, Any]:
+    """`{task, history, artifacts}`; history oldest first."""
+    return {
+        "task": _task(record.task),
+        "history": [
+            {
+                "at": _time(entry.at),
+                "state": entry.state.value,
+                "reason": entry.reason,
+                "by": _who(entry.agent, entry.instance_id) if entry.agent else None,
+            }
+            for entry in record.history
+        ],
+        "artifacts": [artifact_view(one) for one in record.artifacts],
+    }
+
+
+def task_view(task: Task) -> dict[str, Any]:
+    """`{task}`, with why it is pending when it is."""
+    return {"task": _task(task)}
+
+
+def _task(task: Task) -> dict[str, Any]:
+    return {
+        **_brief_task(task),
+        "objective": task.objective,
+        "acceptance_criteria": list(task.acceptance_criteria),
+        "target": _target(task.target),
+        "offered_to": list(task.offered_to),
+        "attempt": task.attempt,
+        "created_at": _time(task.created_at),
+    }
+
+
+def _brief_task(task: Task) -> dict[str, Any]:
+    return {
+        "task_id": task.id,
+        "title": task.title,
+        "state": task.state.value,
+        "reason": task.reason,
+        "resource": task.resource,
+        "creator": _who(task.creator, task.creator_instance),
+        "assignee": _who(task.assignee, task.assignee_instance) if task.assignee else None,
+        "updated_at": _time(task.updated_at),
+    }
+
+
+def _target(target: Target) -> dict[str, Any]:
+    return {"agent": target.agent, "instance_id": target.instance_id, "group": target.group}
+
+
+def _who(agent: str | None, instance_id: str | None) -> dict[str, Any]:
+    return {"agent": agent, "instance_id": instance_id}
+
+
+def _time(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat()

@@ -1,0 +1,101 @@
+"""Migrations make the schema that the code expects, on every database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Connection, inspect, text
+
+from orchestrator.adapters.db.database import Database
+from orchestrator.adapters.db.tables import metadata
+from orchestrator.ports.errors import SchemaTooNew
+from tests.support.postgres import PostgresServer
+
+
+@pytest.fixture
+def empty_sqlite_url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'empty.db'}"
+
+
+@pytest.fixture
+def empty_postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    name = postgres_server.create()
+    yield postgres_server.url(name)
+    postgres_server.drop(name)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def empty_url(request: pytest.FixtureRequest) -> str:
+    return request.getfixturevalue(f"empty_{request.param}_url")
+
+
+async def test_an_empty_database_is_not_current_until_it_is_migrated(empty_url: str):
+    database = await Database.open(empty_url)
+    assert await database.check() is False
+    await database.migrate()
+    assert await database.check() is True
+    await database.migrate()
+    assert await database.check() is True
+    await database.close()
+
+
+async def test_the_migrated_schema_is_the_one_in_the_code(database: Database):
+    def differences(connection: Connection) -> list[object]:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        return compare_metadata(context, metadata)
+
+    assert await database.read(differences) == []
+
+
+async def test_foreign_keys_cascade_as_the_code_says(database: Database):
+    """Alembic's comparison leaves ON DELETE out on SQLite."""
+
+    def cascades(connection: Connection) -> dict[str, list[str | None]]:
+        keys = inspect(connection).get_multi_foreign_keys()
+        return {
+            table: [key.get("options", {}).get("ondelete") for key in found]
+            for (_, table), found in keys.items()
+            if found
+        }
+
+    expected = {
+        table.name: [key.ondelete for key in table.foreign_key_constraints]
+        for table in metadata.sorted_tables
+        if table.foreign_key_constraints
+    }
+    assert await database.read(cascades) == expected
+
+
+async def test_migrations_that_start_together_take_turns(empty_url: str):
+    databases = [await Database.open(empty_url) for _ in range(4)]
+    async with anyio.create_task_group() as group:
+        for database in databases:
+            group.start_soon(database.migrate)
+    assert await databases[0].check() is True
+    for database in databases:
+        await database.close()
+
+
+async def test_a_newer_database_is_refused_and_left_alone(database: Database):
+    await database.write(lambda c: c.execute(text("UPDATE alembic_version SET version_num = '9999'")))
+    assert await database.check() is False
+    with pytest.raises(SchemaTooNew, match="9999"):
+        await database.migrate()
+
+
+async def test_a_failed_migration_leaves_nothing_behind(empty_url: str):
+    """Tables and the revision come in one transaction, on SQLite too."""
+    database = await Database.open(empty_url)
+    await database.write(lambda c: c.execute(text("CREATE TABLE signing_keys (x INTEGER)")))
+    with pytest.raises(Exception, match="signing_keys"):
+        await database.migrate()
+    assert await database.read(lambda c: inspect(c).get_table_names()) == ["signing_keys"]
+    await database.write(lambda c: c.execute(text("DROP TABLE signing_keys")))
+    await database.migrate()
+    assert await database.check() is True
+    await database.close()

@@ -1,0 +1,205 @@
+"""The agent network in memory: the same contract as the database's, without the database."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TypeVar
+
+import anyio
+import anyio.lowlevel
+
+from orchestrator.domain.network.agents import AgentDefinition, Instance
+from orchestrator.domain.network.artifacts import NetworkArtifact
+from orchestrator.domain.network.claims import Claim
+from orchestrator.domain.network.identities import (
+    Actor,
+    AgentName,
+    ArtifactId,
+    ClaimId,
+    DeliveryId,
+    InstanceId,
+    MessageId,
+    NetworkName,
+    TaskId,
+    ThreadId,
+)
+from orchestrator.domain.network.tasks import HistoryEntry, Task, TaskChange
+from orchestrator.domain.network.threads import Delivery, DeliveryState, Message, Thread
+from orchestrator.ports.errors import AlreadyExists
+from orchestrator.ports.network import NetworkReader, NetworkTransaction
+
+T = TypeVar("T")
+Owners = dict[InstanceId, NetworkName]
+
+
+@dataclass
+class _Network:
+    """One network's rows; dictionaries keep the order in which rows were added."""
+
+    name: NetworkName
+    made: bool = False
+    agents: dict[AgentName, AgentDefinition] = field(default_factory=dict[AgentName, AgentDefinition])
+    instances: dict[InstanceId, Instance] = field(default_factory=dict[InstanceId, Instance])
+    tasks: dict[TaskId, Task] = field(default_factory=dict[TaskId, Task])
+    histories: dict[TaskId, tuple[HistoryEntry, ...]] = field(
+        default_factory=dict[TaskId, tuple[HistoryEntry, ...]]
+    )
+    claims: dict[ClaimId, Claim] = field(default_factory=dict[ClaimId, Claim])
+    artifacts: dict[ArtifactId, NetworkArtifact] = field(default_factory=dict[ArtifactId, NetworkArtifact])
+    threads: dict[ThreadId, Thread] = field(default_factory=dict[ThreadId, Thread])
+    messages: dict[MessageId, Message] = field(default_factory=dict[MessageId, Message])
+    deliveries: dict[DeliveryId, Delivery] = field(default_factory=dict[DeliveryId, Delivery])
+
+    def copied(self) -> _Network:
+        """The same rows in dictionaries of their own; rows never change."""
+        changed = copy.copy(self)
+        for name, value in vars(self).items():
+            setattr(changed, name, copy.copy(value))
+        return changed
+
+
+class _Rows:
+    """Reads and puts over one network's rows."""
+
+    def __init__(self, rows: _Network, owners: Owners) -> None:
+        self._rows = rows
+        self._owners = owners
+
+    def exists(self) -> bool:
+        return self._rows.made
+
+    def definitions(self) -> list[AgentDefinition]:
+        return [self._rows.agents[name] for name in sorted(self._rows.agents)]
+
+    def definition(self, name: AgentName) -> AgentDefinition | None:
+        return self._rows.agents.get(name)
+
+    def live_instances(self) -> list[Instance]:
+        return sorted(
+            (one for one in self._rows.instances.values() if one.live),
+            key=lambda one: (one.joined_at, one.id),
+        )
+
+    def instance(self, instance_id: InstanceId) -> Instance | None:
+        return self._rows.instances.get(instance_id)
+
+    def task(self, task_id: TaskId) -> Task | None:
+        return self._rows.tasks.get(task_id)
+
+    def task_of_call(self, instance_id: InstanceId, call_id: str) -> Task | None:
+        calls = {(one.creator_instance, one.call_id): one for one in self._rows.tasks.values()}
+        return calls.get((instance_id, call_id))
+
+    def history(self, task_id: TaskId) -> list[HistoryEntry]:
+        return list(self._rows.histories.get(task_id, ()))
+
+    def recent_tasks(self, limit: int, *, resource: str | None = None) -> list[Task]:
+        found = [one for one in self._rows.tasks.values() if resource in {None, one.resource}]
+        return sorted(found, key=lambda one: (one.updated_at, one.id), reverse=True)[:limit]
+
+    def open_tasks(self) -> list[Task]:
+        found = [one for one in self._rows.tasks.values() if not one.state.terminal]
+        return sorted(found, key=lambda one: (one.created_at, one.id))
+
+    def claim(self, claim_id: ClaimId) -> Claim | None:
+        return self._rows.claims.get(claim_id)
+
+    def active_claims(self, now: datetime) -> list[Claim]:
+        found = [one for one in self._rows.claims.values() if one.active(now)]
+        return sorted(found, key=lambda one: (one.created_at, one.id))
+
+    def artifacts_of_task(self, task_id: TaskId) -> list[NetworkArtifact]:
+        found = [one for one in self._rows.artifacts.values() if one.task_id == task_id]
+        return sorted(found, key=lambda one: (one.created_at, one.id))
+
+    def artifact_of_call(self, instance_id: InstanceId, call_id: str) -> NetworkArtifact | None:
+        calls = {(one.instance_id, one.call_id): one for one in self._rows.artifacts.values()}
+        return calls.get((instance_id, call_id))
+
+    def thread(self, thread_id: ThreadId) -> Thread | None:
+        return self._rows.threads.get(thread_id)
+
+    def message(self, message_id: MessageId) -> Message | None:
+        return self._rows.messages.get(message_id)
+
+    def message_of_call(self, instance_id: InstanceId, call_id: str) -> Message | None:
+        calls = {(one.sender_instance, one.call_id): one for one in self._rows.messages.values()}
+        return calls.get((instance_id, call_id))
+
+    def deliveries_of_message(self, message_id: MessageId) -> list[Delivery]:
+        return [one for one in self._rows.deliveries.values() if one.message_id == message_id]
+
+    def open_deliveries(self, actor: Actor, limit: int) -> list[Delivery]:
+        return [one for one in self._rows.deliveries.values() if one.open_to(actor)][:limit]
+
+    def undelivered(self, instance_id: InstanceId) -> list[Delivery]:
+        return [
+            one
+            for one in self._rows.deliveries.values()
+            if one.state in {DeliveryState.WAITING, DeliveryState.HELD}
+            and instance_id in {one.instance_id, one.held_by}
+        ]
+
+    def create(self, at: datetime) -> None:
+        self._rows.made = True
+
+    def put_definition(self, definition: AgentDefinition) -> None:
+        self._rows.agents[definition.name] = definition
+
+    def put_instance(self, instance: Instance) -> None:
+        if self._owners.setdefault(instance.id, self._rows.name) != self._rows.name:
+            raise AlreadyExists(f"instance {instance.id!r} is in another network")
+        self._rows.instances[instance.id] = instance
+
+    def put_task(self, change: TaskChange) -> None:
+        self._rows.tasks[change.task.id] = change.task
+        self._rows.histories[change.task.id] = (*self.history(change.task.id), change.entry)
+
+    def put_claim(self, claim: Claim) -> None:
+        self._rows.claims[claim.id] = claim
+
+    def end_claims(self, instance_id: InstanceId, at: datetime) -> None:
+        for claim in self.active_claims(at):
+            if claim.instance_id == instance_id:
+                self._rows.claims[claim.id] = replace(claim, ended_at=at)
+
+    def add_artifact(self, artifact: NetworkArtifact) -> None:
+        self._rows.artifacts[artifact.id] = artifact
+
+    def put_thread(self, thread: Thread) -> None:
+        self._rows.threads[thread.id] = thread
+
+    def add_message(self, message: Message) -> None:
+        self._rows.messages[message.id] = message
+
+    def put_deliveries(self, deliveries: Sequence[Delivery]) -> None:
+        self._rows.deliveries |= {one.id: one for one in deliveries}
+
+
+class MemoryNetworkStore:
+    """Networks that are gone with the process."""
+
+    def __init__(self) -> None:
+        self._networks: dict[NetworkName, _Network] = {}
+        self._owners: Owners = {}
+        self._turn = anyio.Lock()
+
+    async def read(self, network: NetworkName, work: Callable[[NetworkReader], T]) -> T:
+        await anyio.lowlevel.checkpoint()
+        rows = self._networks.get(network) or _Network(network)
+        return work(_Rows(rows, self._owners))
+
+    async def change(self, network: NetworkName, work: Callable[[NetworkTransaction], T]) -> T:
+        async with self._turn:
+            rows = (self._networks.get(network) or _Network(network)).copied()
+            owners = dict(self._owners)
+            result = work(_Rows(rows, owners))
+            self._networks[network], self._owners = rows, owners
+            return result
+
+    async def network_of(self, instance_id: InstanceId) -> NetworkName | None:
+        await anyio.lowlevel.checkpoint()
+        return self._owners.get(instance_id)

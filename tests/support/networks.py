@@ -1,0 +1,105 @@
+"""A network with members that call its tools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+
+from orchestrator.domain.network.agents import AgentDefinition
+from orchestrator.domain.network.identities import AgentName
+from orchestrator.ports.network import NetworkStore
+from orchestrator.services.network import NetworkService
+from orchestrator.services.network_tools import network_tools
+from tool_registry.context import ToolContext
+from tool_registry.tool import Tool
+
+START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+@dataclass
+class SetClock:
+    """A clock that stands until it is moved."""
+
+    at: datetime = START
+
+    def now(self) -> datetime:
+        return self.at
+
+    def monotonic(self) -> float:
+        return (self.at - START).total_seconds()
+
+    def advance(self, seconds: float) -> None:
+        self.at += timedelta(seconds=seconds)
+
+
+@dataclass
+class CountedIds:
+    """Ids that sort in the order they were made."""
+
+    _numbers: count[int] = field(default_factory=lambda: count(1))
+
+    def new(self) -> str:
+        return f"id-{next(self._numbers):06}"
+
+
+class Refusal(Exception):
+    """A tool's refusal, with its result."""
+
+    def __init__(self, result: dict[str, Any]) -> None:
+        super().__init__(f"{result['code']}: {result['message']}")
+        self.code = result["code"]
+        self.result = result
+
+
+@dataclass
+class Caller:
+    """One instance that calls tools."""
+
+    tools: dict[str, Tool]
+    network: str
+    agent: str
+    instance_id: str
+    calls: count[int] = field(default_factory=lambda: count(1))
+
+    async def __call__(self, name: str, *, call_id: str = "", **arguments: Any) -> dict[str, Any]:
+        """Call `network_<name>`.
+
+        Raises:
+            Refusal: the tool said no.
+        """
+        context = ToolContext(
+            job_id=f"job-of-{self.instance_id}",
+            call_id=call_id or f"call-{next(self.calls)}",
+            agent=self.agent,
+            instance_id=self.instance_id,
+            network=self.network,
+        )
+        output = await self.tools[f"network_{name}"].execute(arguments, context)
+        if output.is_error:
+            raise Refusal(output.result)
+        return output.result
+
+
+class World:
+    """A service over a store, with a clock that the test moves."""
+
+    def __init__(self, store: NetworkStore) -> None:
+        self.clock = SetClock()
+        self.service = NetworkService(store, self.clock, CountedIds())
+        self.tools = {tool.definition.name: tool for tool in network_tools(self.service)}
+
+    async def agent(self, name: str, network: str = "local", **profile: Any) -> None:
+        await self.service.ensure_network(network)
+        await self.service.register_agent(
+            network, AgentDefinition(AgentName(name), self.clock.now(), **profile)
+        )
+
+    async def instance(self, instance_id: str, agent: str = "coder", network: str = "local") -> Caller:
+        """An instance that was heard from just now; its network and agent are made when they are missing."""
+        await self.service.ensure_network(network)
+        await self.service.ensure_agent(network, agent)
+        await self.service.join(network, agent, instance_id, f"job-of-{instance_id}")
+        await self.service.heartbeat(instance_id)
+        return Caller(self.tools, network, agent, instance_id)

@@ -82,10 +82,9 @@ class MemoryTransport:
     def _next(self, _request: CompleteWithToolsRequest) -> Answers:
         return next(self._answers, None) or finishes()
 
-    def events(self, batch: EventBatch) -> Awaitable[None]:
+    async def events(self, batch: EventBatch) -> None:
         known = {event.seq for event in self.stored}
         self.stored.extend(event for event in batch.events if event.seq not in known)
-        return _done()
 
     def data(self, kind: str) -> list[Any]:
         """The data of stored events of one type."""
@@ -136,10 +135,6 @@ class MemoryTransport:
 
     async def status(self, report: StatusReport) -> None:
         self.statuses.append(report)
-
-
-async def _done() -> None:
-    """Stored."""
 
 
 async def _nothing(_request: ExecuteRequest) -> WireToolOutput:

@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -336,7 +337,7 @@ async def test_the_token_is_sent_as_bearer_and_shown_nowhere(
 async def test_the_schema_of_a_request_is_the_catalogues_text(
     client: WorkerClient, orchestrator: WorkerOrchestrator
 ) -> None:
-    schema = {
+    schema: dict[str, Any] = {
         "type": "object",
         "$defs": {"b": {}, "a": {}},
         "title": "Größe",

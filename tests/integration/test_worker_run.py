@@ -249,7 +249,7 @@ async def test_a_job_that_ended_elsewhere_stops_the_worker(
 async def test_the_first_request_on_the_wire_carries_the_catalogues_schemas(
     orchestrator: WorkerOrchestrator, tmp_path: Path
 ) -> None:
-    schema = {
+    schema: dict[str, Any] = {
         "type": "object",
         "title": "Ü",
         "$defs": {"z": {}, "a": {}},

@@ -75,6 +75,7 @@ class WorkerReports:
             return await self._fresh(job)
         self._parts.active.put(changed)
         await self._membership.join(job.spec.network, job.spec.agent, job.instance_id, job.id)
+        await self._membership.heartbeat(job.instance_id)
         await self._parts.timeline.note(
             job.id, "status", state=changed.state, message="the worker has registered", iteration=0
         )
@@ -141,6 +142,7 @@ class WorkerReports:
     async def deliveries(self, job: Job, *, wait_s: float, acks: Collection[str]) -> list[PendingDelivery]:
         """What waits for the job; waits for something up to 25 s. Comes again until acknowledged."""
         parts = self._parts
+        await self._membership.heartbeat(job.instance_id)
         if acks:
             await parts.deliveries.acknowledge(job.id, acks)
         deadline = parts.clock.monotonic() + min(max(wait_s, 0.0), MAX_WAIT_S)

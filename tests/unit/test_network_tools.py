@@ -106,6 +106,7 @@ def test_traits_are_the_networks(world: World):
     for tool in world.tools.values():
         assert (tool.traits.source, tool.traits.owner) == (ToolSource.NETWORK, "network")
         assert tool.traits.surface == "worker"
+        assert tool.traits.idempotent
         assert not tool.traits.destructive
 
 

@@ -75,7 +75,7 @@ class Surroundings:
 
     clock: Clock
     audit: AuditSink = _forget
-    redactor: Redactor = Redactor(patterns=False)  # noqa: RUF009 - immutable
+    redactor: Redactor = Redactor(patterns=False)
     keeper: OutputKeeper | None = None
     explainer: Explainer | None = None
     hosted: bool = False

@@ -1,1 +1,13 @@
-"""WASM components as tools."""
+"""WASM components as tools.
+
+A tool is a component of the world `portside:tool/sandboxed-tool` (`wit/world.wit`). From a file to a
+call, each step in a module of its own:
+
+    component_file  is it a component at all?
+    compile, cache  machine code, made in a throw-away process and kept
+    surface         does it import and export what we offer and expect?
+    loading         schema, description and sidecar: the tool, or the reason why not
+    tool, runtime   a call from the event loop to a thread and back, within its time
+    call            one call in one fresh instance: limits, host functions, WASI, result
+    causes          what went wrong, told apart
+"""

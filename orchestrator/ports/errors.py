@@ -3,7 +3,7 @@
 StoreError              also by itself: the database is damaged, or no database at all
 ├── StoreUnavailable    the database does not answer or is locked; retryable
 ├── AlreadyExists       the identifier is taken
-├── NotFound            what the new row belongs to, such as its job, is not there
+├── OwnerMissing        what the new row belongs to, such as its job, is not there
 └── SchemaTooNew        a newer Portside migrated the database
 """
 
@@ -22,7 +22,7 @@ class AlreadyExists(StoreError):
     """The identifier is taken."""
 
 
-class NotFound(StoreError):
+class OwnerMissing(StoreError):
     """What the row belongs to is not there."""
 
 

@@ -205,7 +205,7 @@ class ExecutionService:
 
     def _unknown(self, call: WorkerCall) -> dict[str, Any]:
         error = ToolFailed(
-            f"{call.tool_name} was running when the orchestrator stopped; whether it had effects is not known",
+            f"{call.tool_name} was running when the orchestrator stopped; its effects are not known",
             outcome=Outcome.UNKNOWN,
             hint="look at what it changes before you call it again",
             cause="outcome_unknown",

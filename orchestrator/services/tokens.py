@@ -137,15 +137,20 @@ class TokenService:
         }
         return IssuedToken(jwt.encode(claims, private, algorithm=_ALGORITHM, headers={"kid": kid}), expires)
 
-    async def authorise(self, token: str, job_id: str) -> tuple[WorkerClaims, Job]:
+    async def authorise(self, token: str, job_id: str, *, ended: bool = False) -> tuple[WorkerClaims, Job]:
         """The claims of a token that may act for this job now, and the job.
+
+        Args:
+            token: as the worker sent it.
+            job_id: from the request's path.
+            ended: let the last attempt of an ended job in too: it may repeat its last word.
 
         Raises:
             Unauthorised: the token is invalid, expired, or its job or attempt is over.
             JobMismatch: it is another job's.
         """
         claims = self._verify(token)
-        return claims, await self._live(claims, job_id)
+        return claims, await self._live(claims, job_id, ended=ended)
 
     async def renew(self, token: str, job_id: str) -> IssuedToken:
         """A fresh token; one that expired lately will do while its job is active.
@@ -160,11 +165,12 @@ class TokenService:
             raise JobNotActive(f"the job is {job.state}; its worker stops")
         return self.issue(job, claims.attempt)
 
-    async def _live(self, claims: WorkerClaims, job_id: str) -> Job:
+    async def _live(self, claims: WorkerClaims, job_id: str, *, ended: bool = False) -> Job:
         if claims.job_id != job_id:
             raise JobMismatch("this token belongs to another job")
         job = await self._jobs.get(claims.job_id)
-        if job is None or not may_call(job, claims.attempt):
+        last_word = ended and job is not None and job.state.terminal and job.attempt == claims.attempt
+        if job is None or not (may_call(job, claims.attempt) or last_word):
             raise Unauthorised("this token's job or attempt is over", "token_revoked")
         return job
 

@@ -11,7 +11,7 @@ from orchestrator.adapters.db.database import Database
 from orchestrator.adapters.db.events import SqlEventStore
 from orchestrator.adapters.db.jobs import SqlJobStore
 from orchestrator.domain.jobs import JobId
-from orchestrator.ports.errors import NotFound
+from orchestrator.ports.errors import OwnerMissing
 from orchestrator.ports.events import EventStore, NewEvent, StoredEvent
 from tests.support.jobs import START, make_job
 
@@ -76,7 +76,7 @@ async def test_reading_goes_on_after_a_position_and_is_bounded(events: EventStor
 
 
 async def test_nothing_is_appended_to_a_job_that_is_not_there(events: EventStore):
-    with pytest.raises(NotFound):
+    with pytest.raises(OwnerMissing):
         await events.append(JobId("gone"), [make_event(1)])
     assert await events.append(JOB, []) == []
 

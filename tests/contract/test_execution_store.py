@@ -13,7 +13,7 @@ from orchestrator.adapters.db.database import Database
 from orchestrator.adapters.db.executions import SqlExecutionStore
 from orchestrator.adapters.db.jobs import SqlJobStore
 from orchestrator.domain.jobs import JobId
-from orchestrator.ports.errors import NotFound
+from orchestrator.ports.errors import OwnerMissing
 from orchestrator.ports.executions import Execution, ExecutionState, ExecutionStore
 from tests.support.jobs import START, make_job
 
@@ -71,7 +71,7 @@ async def test_a_finished_call_keeps_its_first_answer(executions: ExecutionStore
 
 
 async def test_finishing_a_call_that_is_not_there_is_an_error(executions: ExecutionStore):
-    with pytest.raises(NotFound):
+    with pytest.raises(OwnerMissing):
         await executions.finish(JOB, "never", {"output": {}})
 
 
@@ -105,7 +105,7 @@ async def test_a_finished_call_is_not_taken_over(executions: ExecutionStore):
 
 
 async def test_nothing_begins_for_a_job_that_is_not_there(executions: ExecutionStore):
-    with pytest.raises(NotFound):
+    with pytest.raises(OwnerMissing):
         await executions.begin(make_execution(job_id=JobId("gone")))
 
 

@@ -11,6 +11,8 @@ from itertools import count
 from pathlib import Path
 from typing import Self
 
+import psycopg
+
 _USERS = ("postgres", "nobody")
 _SETTINGS = {
     "listen_addresses": "",
@@ -69,16 +71,20 @@ class PostgresServer:
     def create(self, template: str = "template0") -> str:
         """A new database's name; a copy of `template`."""
         name = f"db{next(self._numbers)}"
-        self._run("createdb", "-h", str(self._folder), "-U", "portside", "-T", template, name)
+        self._sql(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
         return name
 
     def drop(self, name: str) -> None:
         """Remove a database, whoever is still connected."""
-        self._run("dropdb", "-h", str(self._folder), "-U", "portside", "--force", name)
+        self._sql(f"DROP DATABASE {name} WITH (FORCE)")
 
     def url(self, name: str) -> str:
         """What `Database.open` takes."""
         return f"postgresql://portside@/{name}?host={self._folder}"
+
+    def _sql(self, statement: str) -> None:
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(statement.encode())
 
     def _run(self, program: str, *arguments: str) -> None:
         # pg_ctl leaves a server behind that would hold a pipe open: output goes to a file.

@@ -75,7 +75,7 @@ class Database:
         Raises:
             StoreUnavailable: the database does not answer in time.
             AlreadyExists: a new row's identifier is taken.
-            NotFound: what a new row belongs to is not there.
+            OwnerMissing: what a new row belongs to is not there.
         """
         try:
             with anyio.fail_after(self._deadline_s):

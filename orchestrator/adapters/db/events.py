@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, func, insert, select
 
 from orchestrator.adapters.db.database import Database
+from orchestrator.adapters.db.rows import columns_of, row_of
 from orchestrator.adapters.db.tables import job_events, jobs
 from orchestrator.domain.jobs import JobId
-from orchestrator.ports.errors import NotFound
+from orchestrator.ports.errors import OwnerMissing
 from orchestrator.ports.events import NewEvent, StoredEvent
 
+_COLUMNS = columns_of(job_events, StoredEvent)
 _LAST = 2**63 - 1
 
 
@@ -33,7 +35,7 @@ class SqlEventStore:
             The events that were new, with their positions.
 
         Raises:
-            NotFound: there is no such job.
+            OwnerMissing: there is no such job.
         """
 
         def work(connection: Connection) -> list[StoredEvent]:
@@ -50,15 +52,7 @@ class SqlEventStore:
                 connection.execute(
                     insert(job_events),
                     [
-                        {
-                            "job_id": job_id,
-                            "position": event.position,
-                            "source": event.source,
-                            "seq": new.seq,
-                            "type": event.type,
-                            "at": event.at,
-                            "data": event.data,
-                        }
+                        row_of(event) | {"job_id": job_id, "seq": new.seq}
                         for event, new in zip(stored, fresh, strict=True)
                     ],
                 )
@@ -69,13 +63,7 @@ class SqlEventStore:
     async def read(self, job_id: JobId, *, after: int = 0, limit: int = 500) -> list[StoredEvent]:
         """Events with a position over `after`, oldest first."""
         query = (
-            select(
-                job_events.c.position,
-                job_events.c.source,
-                job_events.c.type,
-                job_events.c.at,
-                job_events.c.data,
-            )
+            select(*_COLUMNS)
             .where(job_events.c.job_id == job_id, job_events.c.position > min(after, _LAST))
             .order_by(job_events.c.position)
             .limit(limit)
@@ -88,7 +76,7 @@ class SqlEventStore:
 def _lock(connection: Connection, job_id: JobId) -> None:
     query = select(jobs.c.id).where(jobs.c.id == job_id).with_for_update(key_share=True)
     if connection.execute(query).one_or_none() is None:
-        raise NotFound(f"there is no job {job_id}")
+        raise OwnerMissing(f"there is no job {job_id}")
 
 
 def _known(connection: Connection, job_id: JobId, events: Sequence[NewEvent]) -> set[tuple[str, int]]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, select, update
 
 from orchestrator.adapters.db.database import Database
 from orchestrator.adapters.db.inserts import insert_if_absent
+from orchestrator.adapters.db.rows import columns_of, row_of
 from orchestrator.adapters.db.tables import executions
 from orchestrator.domain.jobs import JobId
-from orchestrator.ports.errors import NotFound
+from orchestrator.ports.errors import OwnerMissing
 from orchestrator.ports.executions import Execution, ExecutionState
+
+_COLUMNS = columns_of(executions, Execution)
 
 
 class SqlExecutionStore:
@@ -27,18 +31,9 @@ class SqlExecutionStore:
             None when this call was recorded now; else the one that stands under its key.
 
         Raises:
-            NotFound: there is no such job.
+            OwnerMissing: there is no such job.
         """
-        row = {
-            "job_id": execution.job_id,
-            "key": execution.key,
-            "fingerprint": execution.fingerprint,
-            "tool_name": execution.tool_name,
-            "runner": execution.runner,
-            "state": execution.state.value,
-            "started_at": execution.started_at,
-            "answer": execution.answer,
-        }
+        row = row_of(execution) | {"state": execution.state.value}
 
         def work(connection: Connection) -> Execution | None:
             # The row that stood in the way may be released before it is read: then ours goes in.
@@ -63,7 +58,7 @@ class SqlExecutionStore:
         """Store the answer; the first one stands.
 
         Raises:
-            NotFound: the call was never begun, or it went with its job.
+            OwnerMissing: the call was never begun, or it went with its job.
         """
 
         def work(connection: Connection) -> None:
@@ -71,7 +66,7 @@ class SqlExecutionStore:
             values = {"state": ExecutionState.FINISHED.value, "answer": answer}
             changed = connection.execute(statement.values(**values)).rowcount
             if not changed and _find(connection, job_id, key) is None:
-                raise NotFound(f"there is no call {key} of job {job_id} to finish")
+                raise OwnerMissing(f"there is no call {key} of job {job_id} to finish")
 
         await self._database.write(work)
 
@@ -94,17 +89,9 @@ def _running(job_id: JobId, key: str) -> tuple[ColumnElement[bool], ...]:
 
 
 def _find(connection: Connection, job_id: JobId, key: str) -> Execution | None:
-    query = select(executions).where(executions.c.job_id == job_id, executions.c.key == key)
+    query = select(*_COLUMNS).where(executions.c.job_id == job_id, executions.c.key == key)
     row = connection.execute(query).one_or_none()
     if row is None:
         return None
-    return Execution(
-        job_id=row.job_id,
-        key=row.key,
-        fingerprint=row.fingerprint,
-        tool_name=row.tool_name,
-        runner=row.runner,
-        state=ExecutionState(row.state),
-        started_at=row.started_at,
-        answer=row.answer,
-    )
+    stored = Execution(*row)
+    return replace(stored, state=ExecutionState(stored.state))

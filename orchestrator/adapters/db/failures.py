@@ -8,7 +8,7 @@ import psycopg
 from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from orchestrator.ports.errors import AlreadyExists, NotFound, StoreError, StoreUnavailable
+from orchestrator.ports.errors import AlreadyExists, OwnerMissing, StoreError, StoreUnavailable
 
 _TAKEN = frozenset({"SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_UNIQUE", "23505"})
 _NO_PARENT = frozenset({"SQLITE_CONSTRAINT_FOREIGNKEY", "23503"})
@@ -27,7 +27,7 @@ def store_error(error: SQLAlchemyError) -> StoreError | None:
     if isinstance(error, IntegrityError):
         if code in _TAKEN:
             return AlreadyExists("the identifier is taken")
-        return NotFound("what this belongs to is not there") if code in _NO_PARENT else None
+        return OwnerMissing("what this belongs to is not there") if code in _NO_PARENT else None
     if code in _DAMAGED:
         return StoreError("the file is damaged or not a SQLite database")
     if code in _BUG:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import fields
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from orchestrator.adapters.db.database import Database
+from orchestrator.adapters.db.rows import columns_of, row_of
 from orchestrator.adapters.db.tables import audit, jobs
 from orchestrator.domain.jobs import Job, JobId, JobMode, JobSpec, JobState
 
-_PLAIN = tuple(field.name for field in fields(Job) if field.name not in {"spec", "state"})
+_COLUMNS = columns_of(jobs, Job)
 
 
 class SqlJobStore:
@@ -33,7 +34,7 @@ class SqlJobStore:
         """The job, or None."""
 
         def work(connection: Connection) -> Job | None:
-            row = connection.execute(select(jobs).where(jobs.c.id == job_id)).one_or_none()
+            row = connection.execute(select(*_COLUMNS).where(jobs.c.id == job_id)).one_or_none()
             return None if row is None else _job(row)
 
         return await self._database.read(work)
@@ -46,7 +47,7 @@ class SqlJobStore:
         limit: int = 100,
     ) -> list[Job]:
         """Jobs, newest first."""
-        query = select(jobs).order_by(jobs.c.created_at.desc(), jobs.c.id.desc()).limit(limit)
+        query = select(*_COLUMNS).order_by(jobs.c.created_at.desc(), jobs.c.id.desc()).limit(limit)
         if states is not None:
             query = query.where(jobs.c.state.in_([state.value for state in states]))
         if network is not None:
@@ -62,7 +63,7 @@ class SqlJobStore:
 
         def work(connection: Connection) -> Job | None:
             # FOR NO KEY UPDATE: events and executions of this job may be inserted meanwhile.
-            query = select(jobs).where(jobs.c.id == job_id).with_for_update(key_share=True)
+            query = select(*_COLUMNS).where(jobs.c.id == job_id).with_for_update(key_share=True)
             row = connection.execute(query).one_or_none()
             changed = None if row is None else change(_job(row))
             if changed is not None:
@@ -84,25 +85,24 @@ class SqlJobStore:
 
 
 def _row(job: Job) -> dict[str, Any]:
-    plain = {name: getattr(job, name) for name in _PLAIN}
-    return plain | {"state": job.state.value, "network": job.spec.network, "spec": _spec_to_json(job.spec)}
-
-
-def _job(row: Row[Any]) -> Job:
-    plain = {name: getattr(row, name) for name in _PLAIN}
-    return Job(**plain, state=JobState(row.state), spec=_spec_from_json(row.spec))
-
-
-def _spec_to_json(spec: JobSpec) -> dict[str, Any]:
-    plain = {field.name: getattr(spec, field.name) for field in fields(JobSpec)}
-    return plain | {
-        "mode": spec.mode.value,
-        "grants": sorted(spec.grants),
-        "secrets": dict(spec.secrets),
+    return row_of(job) | {
+        "state": job.state.value,
+        "network": job.spec.network,
+        "spec": row_of(job.spec)
+        | {
+            "mode": job.spec.mode.value,
+            "grants": sorted(job.spec.grants),
+            "secrets": dict(job.spec.secrets),
+        },
     }
 
 
-def _spec_from_json(stored: dict[str, Any]) -> JobSpec:
+def _job(row: Row[Any]) -> Job:
+    stored = Job(*row)
+    return replace(stored, state=JobState(stored.state), spec=_spec(row.spec))
+
+
+def _spec(stored: dict[str, Any]) -> JobSpec:
     stored["mode"] = JobMode(stored["mode"])
     stored["grants"] = frozenset[str](stored["grants"])
     return JobSpec(**stored)

@@ -1,0 +1,1 @@
+"""The master key, and values sealed under it."""

@@ -1,0 +1,1 @@
+"""Listening sockets: one a job, and the operators'."""

@@ -1,0 +1,150 @@
+"""Unix sockets served by uvicorn's protocol: one directory and socket a job, all in front of one app."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+SOCKET_NAME = "s"
+TOKEN_NAME = "token"  # noqa: S105 - a file's name
+_MAX_PATH_BYTES = 107
+_BACKLOG = 128
+
+
+class OfJob:
+    """Pure ASGI: says in the scope which job's socket a request came in on."""
+
+    def __init__(self, app: ASGIApp, marks: Mapping[str, str]) -> None:
+        self._app = app
+        self._marks = marks
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass one request on with the marks; what a client claims in headers counts for nothing."""
+        await self._app({**scope, **self._marks}, receive, send)
+
+
+@dataclass(slots=True)
+class _Listening:
+    server: asyncio.Server
+    state: ServerState
+
+
+class UnixSocket:
+    """One app behind one unix socket."""
+
+    def __init__(self, app: ASGIApp, path: Path, *, mode: int) -> None:
+        self._app = app
+        self._path = path
+        self._mode = mode
+        self._listening: _Listening | None = None
+
+    async def open(self) -> None:
+        """Listen; a socket file that a killed process left is replaced.
+
+        Raises:
+            OSError: the path is too long or can't be bound.
+        """
+        if len(str(self._path).encode()) > _MAX_PATH_BYTES:
+            raise OSError(
+                f"the socket path {self._path} is longer than {_MAX_PATH_BYTES} bytes; use a shorter home"
+            )
+        self._path.unlink(missing_ok=True)
+        config = uvicorn.Config(self._app, log_level="warning", access_log=False, lifespan="off")
+        config.load()
+        state = ServerState()
+
+        def protocol() -> asyncio.Protocol:
+            return HttpToolsProtocol(config=config, server_state=state, app_state={})
+
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind(str(self._path))
+        self._path.chmod(self._mode)
+        server = await asyncio.get_running_loop().create_unix_server(
+            protocol, sock=listener, backlog=_BACKLOG
+        )
+        self._listening = _Listening(server, state)
+
+    async def close(self) -> None:
+        """Stop listening; requests under way are cut off after a moment."""
+        listening, self._listening = self._listening, None
+        if listening is None:
+            return
+        listening.server.close()
+        for connection in list(listening.state.connections):
+            connection.shutdown()
+        if listening.state.tasks:
+            await asyncio.wait(list(listening.state.tasks), timeout=2.0)
+        self._path.unlink(missing_ok=True)
+
+
+class UnixJobSockets:
+    """`JobSockets` below one directory that only this user can enter.
+
+    The engine mounts a job's directory, never the socket file, so a restarted orchestrator can listen
+    again. The file is open to all: the directory above keeps everybody on the host out.
+    """
+
+    def __init__(self, root: Path, *, mark: str) -> None:
+        self._root = root
+        self._mark = mark
+        self._app: ASGIApp | None = None
+        self._open: dict[str, UnixSocket] = {}
+
+    def serve(self, app: ASGIApp) -> None:
+        """Name the app behind every socket; before the first `open`."""
+        self._app = app
+
+    async def open(self, job_id: str, token: str | None) -> Path:
+        """Make the directory and listen."""
+        if self._app is None:
+            message = "serve() names the app before the first socket is opened"
+            raise RuntimeError(message)
+        directory = self._directory(job_id)
+        await asyncio.to_thread(self._prepare, directory, token)
+        if job_id not in self._open:
+            marks: dict[str, Any] = {self._mark: job_id}
+            listening = UnixSocket(OfJob(self._app, marks), directory / SOCKET_NAME, mode=0o666)
+            await listening.open()
+            self._open[job_id] = listening
+        return directory
+
+    def _prepare(self, directory: Path, token: str | None) -> None:
+        self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._root.chmod(0o700)
+        directory.mkdir(exist_ok=True)
+        directory.chmod(0o755)
+        if token is not None:
+            file = directory / TOKEN_NAME
+            file.unlink(missing_ok=True)
+            file.write_text(token)
+            file.chmod(0o444)
+
+    def remove_token(self, job_id: str) -> None:
+        """Take the token file away."""
+        (self._directory(job_id) / TOKEN_NAME).unlink(missing_ok=True)
+
+    async def close(self, job_id: str) -> None:
+        """Stop listening and remove the directory."""
+        listening = self._open.pop(job_id, None)
+        if listening is not None:
+            await listening.close()
+        await asyncio.to_thread(shutil.rmtree, self._directory(job_id), ignore_errors=True)
+
+    async def close_all(self) -> None:
+        """Stop listening everywhere; directories stay for the run that comes after."""
+        for listening in list(self._open.values()):
+            await listening.close()
+        self._open.clear()
+
+    def _directory(self, job_id: str) -> Path:
+        return self._root / job_id.replace("-", "")[-12:]

@@ -1,0 +1,124 @@
+"""`POST /worker/{job_id}/tools/execute`: the hot route, at ASGI level.
+
+It does what the framework would - route, authorise, read, answer - in one pass over the body. The OpenAPI
+document describes it by hand, from the same messages (`describe`).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from orchestrator.domain.jobs import Job
+from orchestrator.errors import BadRequest
+from orchestrator.http.auth import worker_job
+from orchestrator.http.bodies import read_body
+from orchestrator.http.problems import problem_of, problem_response
+from orchestrator.services.catalogues import Catalogues
+from orchestrator.services.executions import CallAnswer, ExecutionService, WorkerCall
+from orchestrator.services.tokens import TokenService
+from tool_registry.arguments import strict_json
+from tool_registry.errors import PortsideError
+from worker.protocol.paths import IDEMPOTENCY_KEY, TOOLS_EXECUTE
+
+_PREFIX = "/worker/"
+_SUFFIX = "/" + TOOLS_EXECUTE
+_KEY_HEADER = IDEMPOTENCY_KEY.lower().encode()
+_MAX_KEY_CHARS = 256
+_FIELDS = frozenset({"tool_name", "params"})
+
+
+class ExecuteRoute:
+    """Takes the one hot route; everything else goes to the application behind it."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        tokens: TokenService,
+        executions: ExecutionService,
+        catalogues: Catalogues,
+    ) -> None:
+        self._app = app
+        self._tokens = tokens
+        self._executions = executions
+        self._catalogues = catalogues
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one call, or pass the request on."""
+        job_id = _job_id(scope)
+        if job_id is None:
+            await self._app(scope, receive, send)
+            return
+        try:
+            job = await worker_job(scope, job_id, self._tokens)
+            call = _call(scope, await read_body(scope, receive))
+            answer = await self._executions.execute(job, call)
+        except PortsideError as error:
+            await problem_response(problem_of(error))(scope, receive, send)
+            return
+        await self._answer(job, answer, scope, receive, send)
+
+    async def _answer(self, job: Job, answer: CallAnswer, scope: Scope, receive: Receive, send: Send) -> None:
+        version = self._catalogues.version_for(job)
+        if answer.problem is not None:
+            await problem_response({**answer.problem, "catalog_version": version})(scope, receive, send)
+            return
+        body = json.dumps({"output": answer.output, "catalog_version": version}, ensure_ascii=False).encode()
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 200,
+                "headers": [
+                    (b"content-type", b"application/json"),
+                    (b"content-length", str(len(body)).encode()),
+                ],
+            }
+        )
+        await send({"type": "http.response.body", "body": body})
+
+
+def _job_id(scope: Scope) -> str | None:
+    if scope["type"] != "http" or scope["method"] != "POST":
+        return None
+    path: str = scope["path"]
+    if not path.startswith(_PREFIX) or not path.endswith(_SUFFIX):
+        return None
+    job_id = path[len(_PREFIX) : -len(_SUFFIX)]
+    return job_id if job_id and "/" not in job_id else None
+
+
+def _call(scope: Scope, body: bytes) -> WorkerCall:
+    """The call in a request.
+
+    Raises:
+        BadRequest: it is not `{tool_name, params}`, strictly read.
+    """
+    try:
+        asked = strict_json(body.decode())
+    except ValueError as error:
+        raise BadRequest(f"the body is not valid JSON: {error}") from None
+    if not isinstance(asked, dict):
+        raise BadRequest("the body must be an object with tool_name and params")
+    fields = cast("dict[str, Any]", asked)
+    unknown = sorted(set(fields) - _FIELDS)
+    if unknown:
+        raise BadRequest(f"unknown field {unknown[0][:80]!r}; send tool_name and params only")
+    name, params = fields.get("tool_name"), fields.get("params", {})
+    if not isinstance(name, str) or not name:
+        raise BadRequest("tool_name must be the name of a tool")
+    if not isinstance(params, dict):
+        raise BadRequest("params must be a JSON object")
+    return WorkerCall(name, cast("dict[str, Any]", params), _key(scope), body)
+
+
+def _key(scope: Scope) -> str | None:
+    for name, value in scope["headers"]:
+        if name == _KEY_HEADER:
+            key = value.decode("latin-1").strip()
+            if not key or len(key) > _MAX_KEY_CHARS:
+                raise BadRequest(f"{IDEMPOTENCY_KEY} must have 1 to {_MAX_KEY_CHARS} characters")
+            return key
+    return None

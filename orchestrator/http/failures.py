@@ -1,0 +1,40 @@
+"""The outermost layer: a bug is logged once, and its caller gets an id to ask about."""
+
+from __future__ import annotations
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from orchestrator.http.problems import problem, problem_response
+from orchestrator.ports.ids import Ids
+
+_log = structlog.get_logger(__name__)
+
+
+class Failures:
+    """Pure ASGI: turns what nobody foresaw into a 500 problem without a traceback."""
+
+    def __init__(self, app: ASGIApp, ids: Ids) -> None:
+        self._app = app
+        self._ids = ids
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass one request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = False
+
+        async def noted(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noted)
+        except Exception:  # noqa: BLE001 - the one place where a bug ends
+            error_id = self._ids.new()
+            _log.exception("request_broke", error_id=error_id, method=scope["method"], path=scope["path"])
+            if not started:
+                body = problem("internal", f"something broke inside; the log has it under {error_id}")
+                await problem_response(body)(scope, receive, send)

@@ -1,0 +1,22 @@
+"""What jobs need of the agent network."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Protocol
+
+
+class Membership(Protocol):
+    """Jobs come and go as instances of an agent."""
+
+    async def join(self, network: str, agent: str, instance_id: str, job_id: str) -> None:
+        """A job's worker has registered: its instance can be found and reached. Twice is once."""
+        ...
+
+    async def leave(self, instance_id: str, reason: str) -> None:
+        """The job has ended: its claims are freed and its unfinished work goes back. Twice is once."""
+        ...
+
+    async def acknowledge(self, instance_id: str, call_ids: Collection[str]) -> None:
+        """The model has seen the results of these calls."""
+        ...

@@ -1,0 +1,154 @@
+"""From a job to its sandbox."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from container.engine.errors import EngineError
+from container.engine.port import SandboxEngine
+from container.engine.sandbox import Limits, SandboxRef, SandboxSpec
+from orchestrator.domain.jobs import Job, JobId, JobState
+from orchestrator.domain.plan import Launch, sandbox_name
+from orchestrator.ports.sockets import JobSockets
+from orchestrator.services.jobs import JobParts
+from orchestrator.services.tokens import TokenService
+
+LABEL_INSTANCE = "io.portside.instance"
+LABEL_JOB = "io.portside.job"
+LABEL_ATTEMPT = "io.portside.attempt"
+_DEADLINE_GRACE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchSettings:
+    """What every sandbox of this orchestrator has in common.
+
+    Attributes:
+        instance: names this orchestrator; its sandboxes carry it as a label.
+        image: for jobs that name none.
+    """
+
+    instance: str
+    image: str
+    stop_grace_s: float = 20.0
+
+
+class Launcher:
+    """Makes the sandbox of a job's attempt; looks for a cancellation after every step."""
+
+    def __init__(
+        self,
+        parts: JobParts,
+        *,
+        engine: SandboxEngine,
+        tokens: TokenService,
+        sockets: JobSockets,
+        settings: LaunchSettings,
+    ) -> None:
+        self._parts = parts
+        self._engine = engine
+        self._tokens = tokens
+        self._sockets = sockets
+        self._settings = settings
+
+    async def launch(self, action: Launch) -> None:
+        """Start the attempt. What goes wrong becomes the job's reason."""
+        job = await self._begin(action)
+        if job is None:
+            return
+        try:
+            ref = await self._start(job)
+        except EngineError as error:
+            await self._fail(job, error.message)
+            return
+        if ref is not None:
+            await self._note_sandbox(job, ref)
+
+    async def _begin(self, action: Launch) -> Job | None:
+        """Take the attempt: `starting`, with its number."""
+        now = self._parts.clock.now()
+
+        def starting(current: Job) -> Job | None:
+            if current.state is JobState.QUEUED and current.cancel_requested_at is None:
+                return current.moved(
+                    JobState.STARTING, attempt=action.attempt, starting_at=now, sandbox_id=None
+                )
+            return (
+                current if current.state is JobState.STARTING and current.attempt == action.attempt else None
+            )
+
+        job = await self._parts.store.update(action.job_id, starting)
+        if job is not None:
+            self._parts.active.put(job)
+            await self._parts.timeline.note(
+                job.id, "status", state=job.state, message=f"attempt {job.attempt}", iteration=None
+            )
+        return job
+
+    async def _start(self, job: Job) -> SandboxRef | None:
+        image = job.spec.image or self._settings.image
+        await self._engine.prepare(image)
+        if await self._cancelled(job.id):
+            return None
+        token = self._tokens.issue(job, job.attempt)
+        directory = await self._sockets.open(job.id, token.token)
+        if await self._cancelled(job.id):
+            return None
+        return await self._engine.launch(self._spec(job, image, directory))
+
+    def _spec(self, job: Job, image: str, directory: Path) -> SandboxSpec:
+        return SandboxSpec(
+            name=sandbox_name(job.id, job.attempt),
+            image=image,
+            command=("python", "-m", "worker"),
+            labels={
+                LABEL_INSTANCE: self._settings.instance,
+                LABEL_JOB: job.id,
+                LABEL_ATTEMPT: str(job.attempt),
+            },
+            socket_dir=directory,
+            deadline_s=job.spec.timeout_s + _DEADLINE_GRACE_S,
+            env={"PORTSIDE_JOB_ID": job.id, "PORTSIDE_ATTEMPT": str(job.attempt)},
+            limits=_limits(job),
+            stop_grace_s=self._settings.stop_grace_s,
+        )
+
+    async def _cancelled(self, job_id: JobId) -> bool:
+        job = await self._parts.store.get(job_id)
+        return job is None or job.state is not JobState.STARTING
+
+    async def _note_sandbox(self, job: Job, ref: SandboxRef) -> None:
+        """Remember the engine's id; a job that was cancelled meanwhile is found by its label."""
+        await self._parts.store.update(
+            job.id,
+            lambda current: replace(current, sandbox_id=ref.id) if current.attempt == job.attempt else None,
+        )
+        self._parts.active.drop(job.id)
+
+    async def _fail(self, job: Job, reason: str) -> None:
+        now = self._parts.clock.now()
+
+        def failed(current: Job) -> Job | None:
+            if current.attempt != job.attempt or current.state is not JobState.STARTING:
+                return None
+            return current.moved(JobState.FAILED, reason=reason, finished_at=now)
+
+        changed = await self._parts.store.update(job.id, failed)
+        self._parts.active.drop(job.id)
+        if changed is not None:
+            await self._parts.timeline.note(
+                job.id, "status", state=changed.state, message=reason, iteration=None
+            )
+
+
+def _limits(job: Job) -> Limits:
+    limits = Limits()
+    explicit: set[str] = set()
+    if job.spec.memory_bytes is not None:
+        limits = replace(limits, memory_bytes=job.spec.memory_bytes)
+        explicit.add("memory_bytes")
+    if job.spec.cpus is not None:
+        limits = replace(limits, cpus=job.spec.cpus)
+        explicit.add("cpus")
+    return replace(limits, explicit=frozenset(explicit))

@@ -1,0 +1,65 @@
+"""The model proxy: jobs ask here, the provider's key never leaves."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from orchestrator.domain.jobs import Job
+from orchestrator.errors import ModelFailed
+from orchestrator.ports.membership import Membership
+from orchestrator.ports.models import ModelAnswer, ModelError, ModelMessage, ModelProvider, ModelRequest
+from orchestrator.services.outputs import Outputs
+
+
+class ModelService:
+    """Answers a job's model requests."""
+
+    def __init__(self, provider: ModelProvider, outputs: Outputs, membership: Membership) -> None:
+        self._provider = provider
+        self._outputs = outputs
+        self._membership = membership
+
+    async def complete(self, job: Job, request: ModelRequest) -> ModelAnswer:
+        """Pass one request to the job's model.
+
+        The request proves that the model has seen the results in it: inbox messages among them count as
+        received (00-decisions 29).
+
+        Raises:
+            ModelFailed: the provider failed after its retries.
+            NotFound: a message names an artifact that this job does not have.
+        """
+        seen = [f"{job.attempt}:{one.tool_call_id}" for one in request.messages if one.tool_call_id]
+        if seen:
+            await self._membership.acknowledge(job.instance_id, seen)
+        messages = tuple([await self._resolved(job, message) for message in request.messages])
+        request = replace(request, model=request.model or job.spec.model, messages=messages)
+        try:
+            return await self._provider.complete(request)
+        except ModelError as error:
+            raise ModelFailed(
+                error.message,
+                status=error.status,
+                retryable=error.retryable and not error.fatal,
+                retry_after_s=error.retry_after_s,
+                cause=error.cause,
+            ) from error
+
+    async def _resolved(self, job: Job, message: ModelMessage) -> ModelMessage:
+        if isinstance(message.content, str) or not any(part.get("artifact") for part in message.content):
+            return message
+        return replace(message, content=await self._with_data(job, message.content))
+
+    async def _with_data(self, job: Job, parts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        resolved: list[Mapping[str, Any]] = []
+        for part in parts:
+            if not part.get("artifact"):
+                resolved.append(part)
+                continue
+            artifact = await self._outputs.find(job.id, str(part["artifact"]))
+            data = b"".join([chunk async for chunk in self._outputs.read(artifact)])
+            resolved.append({**part, "artifact": None, "data": base64.b64encode(data).decode()})
+        return resolved

@@ -1,0 +1,221 @@
+"""Jobs as their workers see them: registered, described, reported on, completed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, cast
+
+from orchestrator.domain.jobs import Job, JobMode, JobState
+from orchestrator.errors import ChangesMissing, Conflict, JobNotActive, TooLarge
+from orchestrator.ports.blobs import Blob, BlobTooLarge
+from orchestrator.ports.deliveries import PendingDelivery
+from orchestrator.ports.events import NewEvent
+from orchestrator.ports.membership import Membership
+from orchestrator.ports.secrets import SecretStore
+from orchestrator.ports.sockets import JobSockets
+from orchestrator.services.jobs import JobParts
+
+MAX_CHANGES_BYTES = 256 * 1024 * 1024
+MAX_WAIT_S = 25.0
+DEADLINE = "deadline"
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """How a worker says that its job ended; `reason` is `deadline` when time ran out."""
+
+    outcome: str
+    reason: str | None
+    message: str | None
+    iterations: int
+    result: Any
+
+
+class WorkerReports:
+    """What a worker asks and tells.
+
+    Args:
+        wake: called after a change that the supervisor should look at.
+    """
+
+    def __init__(
+        self,
+        parts: JobParts,
+        *,
+        membership: Membership,
+        secrets: SecretStore,
+        sockets: JobSockets,
+        wake: Callable[[], None],
+    ) -> None:
+        self._parts = parts
+        self._membership = membership
+        self._secrets = secrets
+        self._sockets = sockets
+        self._wake = wake
+
+    async def register(self, job: Job) -> Job:
+        """The worker has come: the first call makes the job `running` and takes the token file away."""
+        self._sockets.remove_token(job.id)
+        if job.registered_at is not None:
+            return job
+        now = self._parts.clock.now()
+
+        def registered(current: Job) -> Job | None:
+            if current.attempt != job.attempt or not current.state.active or current.registered_at:
+                return None
+            deadline = now + timedelta(seconds=current.spec.timeout_s)
+            state = JobState.RUNNING if current.state is JobState.STARTING else current.state
+            changes = {"registered_at": now, "deadline_at": current.deadline_at or deadline}
+            return current.moved(state, **changes) if state is not current.state else None
+
+        changed = await self._parts.store.update(job.id, registered)
+        if changed is None:
+            return await self._fresh(job)
+        self._parts.active.put(changed)
+        await self._membership.join(job.spec.network, job.spec.agent, job.instance_id, job.id)
+        await self._parts.timeline.note(
+            job.id, "status", state=changed.state, message="the worker has registered", iteration=0
+        )
+        return changed
+
+    async def _fresh(self, job: Job) -> Job:
+        current = await self._parts.store.get(job.id)
+        if current is None or not current.state.active:
+            raise JobNotActive("the job has ended; its worker stops")
+        return current
+
+    def workspace(self, job: Job) -> AsyncIterator[bytes] | None:
+        """The starting workspace's tar; None when it is empty."""
+        sha256 = job.spec.workspace_sha256
+        return None if sha256 is None else self._parts.blobs.open(sha256)
+
+    async def credentials(self, job: Job) -> list[tuple[str, str]]:
+        """The granted secrets as (environment variable, value); audited as an event, without values."""
+        granted: list[tuple[str, str]] = []
+        for name, env_var in sorted(job.spec.secrets.items()):
+            value = await self._secrets.get(name)
+            if value is None:
+                raise Conflict(f"the granted secret {name!r} does not exist any more; set it again")
+            granted.append((env_var, value))
+        if granted:
+            names = ", ".join(sorted(job.spec.secrets))
+            await self._parts.timeline.note(
+                job.id, "log", level="info", text=f"credentials handed out: {names}"
+            )
+        return granted
+
+    async def store_changes(self, job: Job, chunks: AsyncIterator[bytes]) -> Blob:
+        """Keep the worker's patch as the job's result; a later one replaces it.
+
+        Raises:
+            TooLarge: more than 256 MiB.
+        """
+        try:
+            blob = await self._parts.blobs.put(chunks, limit_bytes=MAX_CHANGES_BYTES)
+        except BlobTooLarge as error:
+            raise TooLarge(f"the patch has more than {error.limit_bytes:,} bytes") from None
+
+        def stored(current: Job) -> Job | None:
+            if current.attempt != job.attempt:
+                return None
+            return replace(current, changes_sha256=blob.sha256, changes_bytes=blob.size_bytes)
+
+        changed = await self._parts.store.update(job.id, stored)
+        if changed is None:
+            raise JobNotActive("another attempt of this job has taken over")
+        self._parts.active.put(changed)
+        return blob
+
+    async def events(self, job: Job, events: Sequence[NewEvent]) -> None:
+        """Store the worker's events; those it sent before are left out."""
+        await self._parts.timeline.append(job.id, events)
+
+    async def status(self, job: Job, state: str, message: str | None, iteration: int) -> None:
+        """Where the worker stands."""
+        await self._parts.timeline.note(
+            job.id, "status", state=job.state, message=message or state, iteration=iteration
+        )
+
+    async def deliveries(self, job: Job, *, wait_s: float, acks: Collection[str]) -> list[PendingDelivery]:
+        """What waits for the job; waits for something up to 25 s. Comes again until acknowledged."""
+        parts = self._parts
+        if acks:
+            await parts.deliveries.acknowledge(job.id, acks)
+        deadline = parts.clock.monotonic() + min(max(wait_s, 0.0), MAX_WAIT_S)
+        while True:
+            pending = await parts.deliveries.pending(job.id)
+            left_s = deadline - parts.clock.monotonic()
+            if pending or left_s <= 0:
+                return pending
+            await parts.timeline.changes(job.id, left_s)
+
+    async def complete(self, job: Job, report: Completion) -> None:
+        """The worker's last word. The first report wins; the same again is fine.
+
+        Raises:
+            ChangesMissing: a hosted job has to upload its changes first.
+            Conflict: another report came before.
+        """
+        if job.spec.mode is JobMode.HOSTED and job.changes_sha256 is None:
+            raise ChangesMissing("PUT workspace/changes comes before complete; an empty patch will do")
+        now = self._parts.clock.now()
+
+        def completed(current: Job) -> Job | None:
+            if current.attempt != job.attempt or current.state.terminal or _reported(current):
+                return None
+            words = {
+                "message": report.message,
+                "iterations": report.iterations,
+                "result": {"outcome": report.outcome, "value": report.result},
+                "reason": current.reason or _reason(report),
+            }
+            if current.state is JobState.CANCELLING and report.outcome != "completed":
+                return replace(current, **words)  # it stays so until the engine says that nothing runs
+            return current.moved(_state(report), finished_at=now, **words)
+
+        changed = await self._parts.store.update(job.id, completed)
+        if changed is None:
+            await self._repeated(job, report)
+            return
+        self._parts.active.drop(job.id)
+        if changed.state.terminal:
+            await self._membership.leave(job.instance_id, f"job {changed.state}")
+        await self._parts.timeline.note(
+            job.id, "status", state=changed.state, message=changed.reason or None, iteration=report.iterations
+        )
+        self._wake()
+
+    async def _repeated(self, job: Job, report: Completion) -> None:
+        current = await self._parts.store.get(job.id)
+        same = (
+            current is not None
+            and _reported(current)
+            and current.result == {"outcome": report.outcome, "value": report.result}
+            and current.message == report.message
+            and current.iterations == report.iterations
+        )
+        if not same:
+            raise Conflict("this job was completed with another report; the first one stands")
+
+
+def _reported(job: Job) -> bool:
+    result = job.result
+    return isinstance(result, dict) and "outcome" in cast("dict[str, Any]", result)
+
+
+def _reason(report: Completion) -> str:
+    if report.outcome == "completed":
+        return ""
+    if report.outcome == "limit":
+        return f"limit reached: {report.reason or 'not named'}"
+    return report.reason or report.outcome
+
+
+def _state(report: Completion) -> JobState:
+    if report.outcome == "limit":
+        return JobState.TIMED_OUT if (report.reason or "").startswith(DEADLINE) else JobState.FAILED
+    return {"completed": JobState.COMPLETED, "cancelled": JobState.CANCELLED}.get(
+        report.outcome, JobState.FAILED
+    )

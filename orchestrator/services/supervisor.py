@@ -1,0 +1,258 @@
+"""Keeps jobs and sandboxes in step: looks, lets `plan` decide, applies.
+
+It looks whenever something may have changed - a job, an engine event, a restart - and every few seconds
+besides, since every hint can be lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass, replace
+
+import structlog
+
+from container.engine.errors import EngineError
+from container.engine.port import SandboxEngine
+from container.engine.sandbox import SandboxRef, SandboxState, SandboxStatus
+from orchestrator.domain.jobs import IllegalTransition, Job, JobId, JobMode, JobState
+from orchestrator.domain.plan import (
+    Action,
+    Launch,
+    Mark,
+    Observed,
+    PlanRules,
+    Remove,
+    Stop,
+    plan,
+    sandbox_name,
+)
+from orchestrator.ports.errors import StoreError
+from orchestrator.ports.membership import Membership
+from orchestrator.ports.sockets import JobSockets
+from orchestrator.services.jobs import JobParts
+from orchestrator.services.launching import LABEL_ATTEMPT, LABEL_INSTANCE, LABEL_JOB, Launcher
+
+_log = structlog.get_logger(__name__)
+_LIVE = frozenset({JobState.QUEUED, JobState.STARTING, JobState.RUNNING, JobState.CANCELLING})
+_ALIVE = frozenset({SandboxState.CREATED, SandboxState.RUNNING, SandboxState.PAUSED})
+_LOG_TAIL_BYTES = 4096
+_SOON_S = 0.25
+_RECENT_JOBS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class SupervisorSettings:
+    """How the supervisor behaves.
+
+    Attributes:
+        instance: only sandboxes with this label are ever touched.
+        period_s: between two looks when nothing hints at a change.
+    """
+
+    instance: str
+    rules: PlanRules = PlanRules()
+    period_s: float = 2.0
+    stop_grace_s: float = 20.0
+
+
+class Supervisor:
+    """One loop that owns the lifecycle of every sandbox of this orchestrator."""
+
+    def __init__(
+        self,
+        parts: JobParts,
+        *,
+        engine: SandboxEngine,
+        launcher: Launcher,
+        sockets: JobSockets,
+        membership: Membership,
+        settings: SupervisorSettings,
+    ) -> None:
+        self._parts = parts
+        self._engine = engine
+        self._launcher = launcher
+        self._sockets = sockets
+        self._membership = membership
+        self._settings = settings
+        self._hint = asyncio.Event()
+        self._busy: dict[str, asyncio.Task[None]] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._engine_error = ""
+
+    def wake(self) -> None:
+        """Something may have changed: look soon."""
+        self._hint.set()
+
+    @property
+    def engine_error(self) -> str:
+        """Why the engine can't be reached; empty while it answers."""
+        return self._engine_error
+
+    async def start(self) -> None:
+        """Listen again for the jobs of an earlier run, then look after everything until `close`."""
+        for job in await self._parts.store.list(states=_LIVE - {JobState.QUEUED}, limit=_RECENT_JOBS):
+            if job.spec.mode is JobMode.HOSTED:
+                await self._sockets.open(job.id, None)
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._watch_engine()), loop.create_task(self._run())]
+
+    async def close(self) -> None:
+        """Take away what has ended, and leave running jobs alone: a later run adopts them."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._busy.values(), return_exceptions=True)
+        await self._look(final=True)
+        await asyncio.gather(*self._busy.values(), return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            self._hint.clear()
+            await self._look()
+            try:
+                async with asyncio.timeout(self._settings.period_s):
+                    await self._hint.wait()
+            except TimeoutError:
+                continue
+
+    async def _watch_engine(self) -> None:
+        async for _event in self._engine.events():
+            self.wake()
+
+    async def _look(self, *, final: bool = False) -> None:
+        try:
+            statuses = await self._engine.list({LABEL_INSTANCE: self._settings.instance})
+            self._engine_error = ""
+            jobs = await self._jobs(statuses)
+        except EngineError as error:
+            self._engine_error = error.message
+            _log.warning("engine_unreachable", reason=error.message)
+            await self._fail_queued(error.message)
+            return
+        except StoreError as error:
+            _log.warning("store_unreachable", reason=str(error))
+            return
+        busy = frozenset(self._busy)
+        actions = plan(
+            jobs, map(_observed, statuses), self._parts.clock.now(), busy=busy, rules=self._settings.rules
+        )
+        for action in actions:
+            if not final or isinstance(action, Remove):
+                self._begin(action)
+
+    async def _jobs(self, statuses: list[SandboxStatus]) -> list[Job]:
+        """Every live job, and every job an observed sandbox belongs to."""
+        jobs = {job.id: job for job in await self._parts.store.list(states=_LIVE, limit=10_000)}
+        for status in statuses:
+            job_id = JobId(status.labels.get(LABEL_JOB, ""))
+            if job_id and job_id not in jobs:
+                job = await self._parts.store.get(job_id)
+                if job is not None:
+                    jobs[job_id] = job
+        return list(jobs.values())
+
+    def _begin(self, action: Action) -> None:
+        match action:
+            case Launch(job_id, attempt):
+                self._occupy(sandbox_name(job_id, attempt), self._launcher.launch(action))
+            case Stop(sandbox, why):
+                self._occupy(sandbox.name, self._stop(sandbox, why))
+            case Remove(sandbox):
+                self._occupy(sandbox.name, self._remove(sandbox))
+            case Mark(job_id, attempt):
+                self._occupy(sandbox_name(job_id, attempt), self._mark(action))
+
+    def _occupy(self, name: str, work: Coroutine[None, None, None]) -> None:
+        """Do one thing to a sandbox; nothing else is done to it meanwhile."""
+        if name in self._busy:
+            work.close()
+            return
+        task = asyncio.ensure_future(self._guarded(name, work))
+        self._busy[name] = task
+        task.add_done_callback(lambda _: (self._busy.pop(name, None), self.wake()))
+
+    async def _guarded(self, name: str, work: Coroutine[None, None, None]) -> None:
+        try:
+            await work
+        except (EngineError, StoreError) as error:
+            # It stays as it is and is looked at again; the next plan starts from what is there then.
+            _log.warning("sandbox_action_failed", sandbox=name, reason=str(error))
+            await asyncio.sleep(_SOON_S)
+        except Exception:  # noqa: BLE001 - a bug in one job's care must not end the care of all others
+            _log.exception("sandbox_action_broke", sandbox=name)
+            await asyncio.sleep(_SOON_S)
+
+    async def _stop(self, sandbox: Observed, why: str) -> None:
+        _log.info("sandbox_stopping", sandbox=sandbox.name, why=why)
+        await self._engine.stop(SandboxRef(sandbox.name, sandbox.id), self._settings.stop_grace_s)
+
+    async def _remove(self, sandbox: Observed) -> None:
+        await self._engine.remove(SandboxRef(sandbox.name, sandbox.id))
+        if sandbox.job_id:
+            await self._sockets.close(sandbox.job_id)
+
+    async def _mark(self, action: Mark) -> None:
+        now = self._parts.clock.now()
+
+        def marked(current: Job) -> Job | None:
+            if current.attempt != action.attempt or current.state.terminal:
+                return None
+            try:
+                return current.moved(action.state, reason=action.reason, finished_at=now)
+            except IllegalTransition:
+                return None  # it moved on since the plan was made; the next plan sees it as it is
+
+        tail = await self._log_tail(action) if action.state is not JobState.CANCELLED else ""
+        changed = await self._parts.store.update(action.job_id, marked)
+        if changed is None:
+            return
+        self._parts.active.drop(changed.id)
+        if tail:
+            await self._parts.timeline.note(changed.id, "log", level="error", text=tail)
+        await self._parts.timeline.note(
+            changed.id, "status", state=changed.state, message=action.reason, iteration=None
+        )
+        await self._membership.leave(changed.instance_id, action.reason)
+        if changed.state is JobState.CANCELLED:
+            await self._sockets.close(changed.id)
+
+    async def _log_tail(self, action: Mark) -> str:
+        name = sandbox_name(action.job_id, action.attempt)
+        try:
+            return await self._engine.logs(SandboxRef(name, name), tail_bytes=_LOG_TAIL_BYTES)
+        except EngineError:
+            return ""  # the sandbox is gone; the reason says so
+
+    async def _fail_queued(self, reason: str) -> None:
+        """Jobs that wait for an engine that does not answer fail with that reason, at once."""
+        now = self._parts.clock.now()
+        for job in await self._parts.store.list(states={JobState.QUEUED}, limit=10_000):
+            if job.spec.mode is not JobMode.HOSTED:
+                continue
+            changed = await self._parts.store.update(
+                job.id,
+                lambda current: (
+                    replace(current, state=JobState.FAILED, reason=reason, finished_at=now)
+                    if current.state is JobState.QUEUED
+                    else None
+                ),
+            )
+            if changed is not None:
+                await self._parts.timeline.note(
+                    job.id, "status", state=changed.state, message=reason, iteration=None
+                )
+
+
+def _observed(status: SandboxStatus) -> Observed:
+    attempt = status.labels.get(LABEL_ATTEMPT, "0")
+    return Observed(
+        name=status.ref.name,
+        id=status.ref.id,
+        job_id=status.labels.get(LABEL_JOB, ""),
+        attempt=int(attempt) if attempt.isdecimal() else 0,
+        running=status.state in _ALIVE,
+        exit_code=status.exit_code,
+        out_of_memory=status.ran_out_of_memory,
+        error=status.error,
+    )

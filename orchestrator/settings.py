@@ -1,0 +1,90 @@
+"""Settings: `PORTSIDE_<FIELD>` in the environment."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, SecretStr
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+
+def _default_home() -> Path:
+    state = os.environ.get("XDG_STATE_HOME")
+    return (Path(state) if state else Path.home() / ".local" / "state") / "portside"
+
+
+def _absolute(value: object) -> object:
+    return Path(value).expanduser().absolute() if isinstance(value, str | Path) else value
+
+
+AbsolutePath = Annotated[Path, NoDecode, BeforeValidator(_absolute)]
+
+
+class Settings(BaseSettings):
+    """Everything that can be set from outside.
+
+    Attributes:
+        home: database, keys, blobs, tools and sockets; only its owner can read it.
+        database_url: SQLite in `home` unless set.
+        master_key: seals secrets; a file in `home` unless set.
+        engine_url: of the container engine; found by itself unless set.
+        image: of sandboxes; the worker image that fits this code unless set.
+        model: for jobs that name none.
+        model_base_url: of an OpenAI-compatible server.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="PORTSIDE_", extra="ignore", frozen=True)
+
+    home: AbsolutePath = Field(default_factory=_default_home)
+    database_url: str = ""
+    master_key: SecretStr | None = None
+    engine_url: str = ""
+    image: str = ""
+    base_image: str = ""
+    model: str = ""
+    model_base_url: str = ""
+    network: str = "local"
+    agent: str = "coder"
+    max_running_jobs: int = Field(default=20, ge=1)
+    register_timeout_s: float = Field(default=60.0, gt=0)
+    token_lifetime_s: float = Field(default=3600.0, ge=10)
+    stop_grace_s: float = Field(default=20.0, ge=0)
+    openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
+    anthropic_api_key: SecretStr | None = Field(default=None, validation_alias="ANTHROPIC_API_KEY")
+
+    @property
+    def database(self) -> str:
+        """Where state is kept."""
+        return self.database_url or f"sqlite:///{self.home / 'portside.db'}"
+
+    @property
+    def api_socket(self) -> Path:
+        """Where operators reach the orchestrator."""
+        return self.home / "api.sock"
+
+    @property
+    def operator_token_file(self) -> Path:
+        """What operators prove themselves with."""
+        return self.home / "operator.token"
+
+    @property
+    def tools_dir(self) -> Path:
+        """WASM tools and their sidecars."""
+        return self.home / "tools"
+
+    @property
+    def mcp_file(self) -> Path:
+        """MCP servers."""
+        return self.home / "mcp.json"
+
+    @property
+    def cache_dir(self) -> Path:
+        """What can be made again."""
+        return self.home / "cache"
+
+    @property
+    def engine_dir(self) -> Path:
+        """A private container engine's socket, data and pid."""
+        return self.home / "engine"

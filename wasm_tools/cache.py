@@ -1,0 +1,82 @@
+"""Machine code on disk, trusted only with our own seal.
+
+Loading a `.cwasm` file runs what it holds as native code. So each one has a seal beside it, made with a
+key that only this installation has, over its name and content; without a matching seal it is a miss.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+import tempfile
+from pathlib import Path
+
+from wasm_tools.engine import config_fingerprint, wasmtime_version
+
+_KEY_BYTES = 32
+
+
+def load_or_create_key(path: Path) -> bytes:
+    """The key of the seals; made at the first use, readable by its owner only.
+
+    Raises:
+        ValueError: the file is not a key of ours.
+    """
+    try:
+        path.touch(mode=0o600, exist_ok=False)
+    except FileExistsError:
+        pass  # from an earlier run
+    else:
+        path.write_bytes(secrets.token_bytes(_KEY_BYTES))
+    key = path.read_bytes()
+    if len(key) != _KEY_BYTES:
+        raise ValueError(f"{path} is not a key of {_KEY_BYTES} bytes; remove it, a new one is made")
+    return key
+
+
+class CompiledCache:
+    """`<sha256>-<wasmtime version>-<config>.cwasm` and its seal, in a directory of ours."""
+
+    def __init__(self, directory: Path, key: bytes) -> None:
+        self._directory = directory
+        self._key = key
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def find(self, wasm: bytes) -> Path | None:
+        """The machine code of this component, if it is here and unchanged since we wrote it."""
+        path = self._path(wasm)
+        try:
+            sealed = self._seal_path(path).read_text("ascii")
+            fits = hmac.compare_digest(sealed, self._seal(path.name, path))
+        except (FileNotFoundError, UnicodeDecodeError):
+            return None
+        return path if fits else None
+
+    def scratch(self) -> Path:
+        """A new empty file to compile into; hand it to `adopt`, or remove it."""
+        handle, name = tempfile.mkstemp(dir=self._directory, prefix="new-", suffix=".tmp")
+        os.close(handle)
+        return Path(name)
+
+    def adopt(self, wasm: bytes, compiled: Path) -> Path:
+        """Seal a file of `scratch` and give it its place."""
+        path = self._path(wasm)
+        seal = self.scratch()
+        seal.write_text(self._seal(path.name, compiled), "ascii")
+        compiled.replace(path)
+        seal.replace(self._seal_path(path))
+        return path
+
+    def _path(self, wasm: bytes) -> Path:
+        digest = hashlib.sha256(wasm).hexdigest()
+        return self._directory / f"{digest}-{wasmtime_version()}-{config_fingerprint()}.cwasm"
+
+    def _seal_path(self, path: Path) -> Path:
+        return path.with_suffix(".seal")
+
+    def _seal(self, name: str, path: Path) -> str:
+        with path.open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").digest()
+        return hmac.new(self._key, name.encode() + b"\0" + content, "sha256").hexdigest()

@@ -1,0 +1,166 @@
+"""One call of a guest, in one fresh instance, on one thread."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from wasmtime import Store, WasmtimeError
+from wasmtime import _ffi as ffi  # the deadline callback has no public name
+from wasmtime.component import Component, Func, Instance
+
+from wasm_tools.causes import Cause, Failure, classify
+from wasm_tools.engine import WasmEngine
+from wasm_tools.host import Host, RefusingHost
+from wasm_tools.limits import Limits
+from wasm_tools.link import make_linker, make_record, sealed_wasi
+from wasm_tools.state import CallState
+from wasm_tools.surface import TOOL_INTERFACE, Surface
+
+_TICKS_BETWEEN_CHECKS = 2
+_DEADLINE_CALLBACK = ctypes.CFUNCTYPE(
+    ctypes.c_size_t,
+    ctypes.POINTER(ffi.wasmtime_context_t),
+    ctypes.c_void_p,
+    ctypes.POINTER(ctypes.c_uint64),
+    ctypes.POINTER(ffi.wasmtime_update_deadline_kind_t),
+)
+_NO_FINALIZER = ctypes.cast(0, ctypes.CFUNCTYPE(None, ctypes.c_void_p))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a guest said: an output, or an error in its own words."""
+
+    text: str
+    is_error: bool
+
+
+class Guest:
+    """A component whose imports and exports are known to fit, and its functions.
+
+    Each call makes a linker, a store and an instance of its own and drops them again, so that no call
+    sees another. Functions may run on several threads at once; `state.stop` ends a call from any other.
+    """
+
+    def __init__(
+        self,
+        engine: WasmEngine,
+        component: Component,
+        surface: Surface,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._engine = engine
+        self._component = component
+        self._surface = surface
+        self._now_ms = now_ms
+
+    def execute(
+        self, state: CallState, host: Host, params_json: str, context_json: str | None
+    ) -> Answer | Failure:
+        """Call `execute`. Never raises what a guest or a host function can provoke."""
+        request = make_record(params=params_json, context=context_json)
+        result = self._run(state, host, "execute", request)
+        return result if isinstance(result, Failure) else _answer(result, state.limits)
+
+    def text(self, state: CallState, function: str) -> str | Failure:
+        """Call `schema` or `description`, without any capability."""
+        result = self._run(state, RefusingHost(), function)
+        if isinstance(result, Failure):
+            return result
+        return _too_long(result, state.limits) or result
+
+    def link(self, state: CallState) -> Failure | None:
+        """Make an instance and call nothing; None is success."""
+        return self._run(state, RefusingHost(), None)
+
+    def _run(self, state: CallState, host: Host, function: str | None, *args: Any) -> Any:
+        if state.has_to_end():
+            return _ended(state)
+        linker = make_linker(self._engine.engine, self._surface, state, host, self._now_ms)
+        try:
+            with self._engine.ticking(), Store(self._engine.engine) as store:
+                check = _arm(store, state)
+                try:
+                    instance = linker.instantiate(store, self._component)
+                    return None if function is None else _export(store, instance, function)(store, *args)
+                except WasmtimeError as error:
+                    return _failure(state, error)
+                finally:
+                    del check  # it had to outlive the run
+        finally:
+            linker.close()
+
+
+def _arm(store: Store, state: CallState) -> object:
+    """Give a store its limits, its WASI and its deadline; returns what has to outlive the run.
+
+    The epoch only wakes the check; the clock decides, so late ticks don't lengthen a limit, and a call
+    can be stopped from outside.
+    """
+    limits = state.limits
+    store.set_limits(
+        memory_size=limits.memory_bytes,
+        table_elements=limits.table_elements,
+        instances=limits.instances,
+        tables=limits.tables,
+        memories=limits.memories,
+    )
+    store.set_wasi(sealed_wasi(state))
+
+    def check(_context: object, _data: object, delta: Any, kind: Any) -> int:
+        if state.has_to_end():
+            # wasmtime takes the error over and frees it.
+            error = WasmtimeError("wasm trap: interrupt")._consume()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - no public way
+            return ctypes.cast(error, ctypes.c_void_p).value or 0
+        delta[0] = _TICKS_BETWEEN_CHECKS
+        kind[0] = 0  # go on
+        return 0
+
+    callback = _DEADLINE_CALLBACK(check)
+    ffi.wasmtime_store_epoch_deadline_callback(store.ptr(), callback, None, _NO_FINALIZER)
+    store.set_epoch_deadline(_TICKS_BETWEEN_CHECKS)
+    return callback
+
+
+def _export(store: Store, instance: Instance, function: str) -> Func:
+    interface = instance.get_export_index(store, TOOL_INTERFACE)
+    index = instance.get_export_index(store, function, interface)
+    found = None if index is None else instance.get_func(store, index)
+    assert found is not None, "the surface check found it"
+    return found
+
+
+def _failure(state: CallState, error: WasmtimeError) -> Failure:
+    if state.has_to_end():
+        return _ended(state)
+    if state.host_failure is not None:
+        return Failure(Cause.HOST_REFUSED, f"The host ended the tool's call: {state.host_failure}.")
+    return classify(error, state.stderr.last_line())
+
+
+def _ended(state: CallState) -> Failure:
+    if state.timed_out:
+        limit = f"{state.limits.timeout_s:.3g} s"
+        return Failure(Cause.TIMEOUT, f"The tool was stopped at its time limit of {limit}.")
+    return Failure(Cause.CANCELLED, "The call was cancelled and the tool stopped.")
+
+
+def _answer(response: Any, limits: Limits) -> Answer | Failure:
+    output, error = response.output, response.error
+    if (output is None) == (error is None):
+        both = "both output and error" if output is not None else "neither output nor error"
+        return Failure(Cause.BAD_RESULT, f"The tool broke its contract: it set {both}.")
+    text = output if error is None else error
+    return _too_long(text, limits) or Answer(text, is_error=error is not None)
+
+
+def _too_long(text: str, limits: Limits) -> Failure | None:
+    size = len(text.encode())
+    if size <= limits.result_bytes:
+        return None
+    return Failure(
+        Cause.LIMIT, f"The tool's answer is {size:,} bytes, over its limit of {limits.result_bytes:,}."
+    )

@@ -1,0 +1,102 @@
+"""What went wrong in a guest, told apart.
+
+wasmtime-py hands out every failure of a component as one error class whose text alone tells the kind.
+The texts of the pinned version are matched here and nowhere else, and each is pinned by a test.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from wasmtime import ExitTrap, WasmtimeError
+
+
+class Cause(StrEnum):
+    """The kinds of failure that a caller may see."""
+
+    TIMEOUT = "wasm_timeout"
+    CANCELLED = "wasm_cancelled"
+    TRAP = "wasm_trap"
+    OUT_OF_MEMORY = "wasm_out_of_memory"
+    STACK_OVERFLOW = "wasm_stack_overflow"
+    LIMIT = "wasm_limit"
+    BAD_RESULT = "wasm_bad_result"
+    EXIT = "wasm_exit"
+    HOST_REFUSED = "host_refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a guest gave no answer.
+
+    Attributes:
+        cause: the kind.
+        message: one sentence a model or an author can act on; no backtrace, no address.
+    """
+
+    cause: Cause
+    message: str
+
+
+_TRAPS = (
+    ("integer divide by zero", "it divided by zero"),
+    ("integer overflow", "an integer overflowed"),
+    ("out of bounds memory access", "it accessed memory out of bounds"),
+    ("out of bounds table access", "it accessed a table out of bounds"),
+    ("uninitialized element", "it called an empty table entry"),
+    ("indirect call type mismatch", "it called a function by the wrong type"),
+    ("invalid conversion to integer", "it converted a number that does not fit"),
+    (
+        "`unreachable` instruction executed",
+        "it gave up (unreachable); often a panic or an uncaught exception",
+    ),
+    ("cannot enter component instance", "it was entered while it was running"),
+)
+_BAD_RESULTS = (
+    ("invalid utf-8 sequence", "its answer is not valid UTF-8"),
+    ("pointer/length out of bounds of memory", "its answer lies outside its memory"),
+    ("pointer out of bounds of memory", "its answer lies outside its memory"),
+    ("pointer not aligned", "its answer is not aligned"),
+    ("discriminant", "its answer has a variant that does not exist"),
+    ("too much data is being copied between the host and the guest", "it handed over more than 128 MiB"),
+)
+_MINIMUM_MEMORY = re.compile(r"memory minimum size of (\d+) pages exceeds memory limits")
+_OUT_OF_MEMORY_WORDS = ("MemoryError", "out of memory", "OutOfMemory")
+
+
+def classify(error: WasmtimeError, stderr_tail: str) -> Failure:
+    """Tell the kind of a failure by wasmtime's text.
+
+    Args:
+        error: what a call, or the making of an instance, raised.
+        stderr_tail: the last line that the guest wrote there; a guest's runtime names its reason there.
+    """
+    if isinstance(error, ExitTrap):
+        return Failure(Cause.EXIT, f"The tool ended itself with exit code {error.code} instead of answering.")
+    text = str(error)
+    reason = " ".join(text.rpartition("Caused by:")[2].split())
+    said = f" It wrote: {stderr_tail}" if stderr_tail else ""
+    if limited := _limited(text, reason):
+        return limited
+    if any(word in stderr_tail for word in _OUT_OF_MEMORY_WORDS):
+        return Failure(Cause.OUT_OF_MEMORY, f"The tool ran out of memory.{said}")
+    for pattern, words in _BAD_RESULTS:
+        if pattern in text:
+            return Failure(Cause.BAD_RESULT, f"The tool broke its contract: {words}.")
+    what = next((words for pattern, words in _TRAPS if pattern in text), reason)
+    return Failure(Cause.TRAP, f"The tool crashed: {what}.{said}")
+
+
+def _limited(text: str, reason: str) -> Failure | None:
+    if minimum := _MINIMUM_MEMORY.search(text):
+        mib = int(minimum[1]) * 65_536 / (1 << 20)
+        return Failure(
+            Cause.OUT_OF_MEMORY, f"The tool needs {mib:.1f} MiB of memory to start, more than its limit."
+        )
+    if "exceeds table limits" in text or "resource limit exceeded" in text:
+        return Failure(Cause.LIMIT, f"The tool asks for more than its limits: {reason}.")
+    if "call stack exhausted" in text:
+        return Failure(Cause.STACK_OVERFLOW, "The tool's calls nest too deep; its stack is full.")
+    return None

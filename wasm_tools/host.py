@@ -1,0 +1,82 @@
+"""What a guest may ask of its host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class HostDenied(Exception):
+    """The guest may not have this; where the interface has an error side, the guest reads the message."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """A request that a guest asks its host to send; `timeout_ms` is the guest's own wish."""
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    body: str | None
+    timeout_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class HttpResponse:
+    """What came back, as the guest may see it."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: str
+
+
+class Host(Protocol):
+    """The capabilities behind the guest's imports.
+
+    Methods run on the guest's thread and may block, for no longer than `remaining_s`. What they raise,
+    other than `HostDenied`, ends the call; none of it reaches the guest.
+    """
+
+    def secret_exists(self, name: str, remaining_s: float) -> bool:
+        """Whether the tool may use a secret of that name."""
+        ...
+
+    def workspace_read(self, path: str, remaining_s: float) -> str | None:
+        """A text file of the job's starting workspace; None when absent or not granted."""
+        ...
+
+    def http_request(self, request: HttpRequest, remaining_s: float) -> HttpResponse:
+        """Send a request.
+
+        Raises:
+            HostDenied: it is not allowed, or it failed.
+        """
+        ...
+
+    def tool_invoke(self, alias: str, params_json: str, remaining_s: float) -> str:
+        """Call another tool.
+
+        Raises:
+            HostDenied: it is not allowed, or it failed.
+        """
+        ...
+
+
+class RefusingHost:
+    """Grants nothing; says so where the interface can."""
+
+    def secret_exists(self, name: str, remaining_s: float) -> bool:
+        """No secret is granted."""
+        return False
+
+    def workspace_read(self, path: str, remaining_s: float) -> str | None:
+        """No file is granted."""
+        return None
+
+    def http_request(self, request: HttpRequest, remaining_s: float) -> HttpResponse:
+        """Refuse."""
+        raise HostDenied("not granted: this tool may not send HTTP requests")
+
+    def tool_invoke(self, alias: str, params_json: str, remaining_s: float) -> str:
+        """Refuse."""
+        raise HostDenied("not granted: this tool may not call other tools")

@@ -1,0 +1,158 @@
+"""From a file to an offer for the registry: a tool, or the reason why not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from tool_registry.definition import ToolDefinition, schema_text
+from tool_registry.errors import InvalidSchema, ToolUnavailable
+from tool_registry.registry import Offer
+from tool_registry.schema import CompiledSchema, is_placeholder
+from tool_registry.tool import Approval, ToolSource, ToolTraits
+from tool_registry.visibility import ToolState
+from wasm_tools.call import Guest
+from wasm_tools.causes import Failure
+from wasm_tools.compile import CompileRefused
+from wasm_tools.component_file import NotAComponent, read_component
+from wasm_tools.host import Host, RefusingHost
+from wasm_tools.limits import Limits
+from wasm_tools.runtime import WasmRuntime
+from wasm_tools.sidecar import BadSidecar, Sidecar, read_sidecar, sidecar_path
+from wasm_tools.surface import UnfitComponent
+from wasm_tools.tool import UnloadedTool, WasmTool
+
+_MAX_DESCRIPTION_BYTES = 16 * 1024
+_NO_SCHEMA = (
+    "its schema says nothing about its parameters; let the guest's schema() answer one, or give one under "
+    "'schema' in "
+)
+
+
+class _Refused(Exception):
+    """The guest can't become a tool; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Asks a guest about itself, under registration's limits."""
+
+    guest: Guest
+    runtime: WasmRuntime
+    limits: Limits
+
+    async def ask(self, function: str) -> str:
+        answer = await self.runtime.run(lambda state: self.guest.text(state, function), self.limits)
+        if isinstance(answer, Failure):
+            raise _Refused(f"its {function}() failed: {answer.message}")
+        return answer
+
+    async def link(self) -> None:
+        failure = await self.runtime.run(self.guest.link, self.limits)
+        if failure is not None:
+            raise _Refused(f"it can't be started: {failure.message}")
+
+
+async def load_wasm_tool(
+    path: Path,
+    runtime: WasmRuntime,
+    *,
+    host: Host | None = None,
+    ceiling: Limits = Limits(),  # noqa: B008 - frozen
+) -> Offer:
+    """Load one component. Never raises for what the file or its sidecar hold.
+
+    The guest's `schema()` and `description()` are called once, under tight limits and without
+    capabilities; a sidecar's override wins over both. A file that can't be loaded gives an offer in the
+    state `FAILED_TO_LOAD`, one whose schema says nothing `NEEDS_SCHEMA`; either carries its reason.
+
+    Args:
+        path: the `.wasm` file; its stem is the tool's name, its file name the owner.
+        runtime: what compiles and runs it.
+        host: the capabilities of its calls; none by default.
+        ceiling: limits that a sidecar can only lower.
+    """
+    sidecar = Sidecar(version=1)
+    try:
+        sidecar = await asyncio.to_thread(read_sidecar, sidecar_path(path))
+        limits = sidecar.lowered(ceiling)
+        wasm = await asyncio.to_thread(read_component, path)
+        guest = await runtime.prepare(wasm)
+        reading = _Reading(guest, runtime, limits.for_registration())
+        description = await _description(reading, sidecar)
+        schema = await _schema(reading, sidecar)
+    except BadSidecar as error:
+        return _failed(path, f"{sidecar_path(path).name}: {error}")
+    except (NotAComponent, CompileRefused, UnfitComponent, ToolUnavailable, _Refused) as error:
+        return _failed(path, f"{path.name}: {error}")
+    traits = _traits(path, sidecar, limits)
+    definition = ToolDefinition(path.stem, description, schema_text(schema or {}))
+    tool = WasmTool(definition, traits, guest, runtime, limits, host or RefusingHost())
+    if schema is None:
+        return Offer(tool, ToolState.NEEDS_SCHEMA, f"{path.name}: {_NO_SCHEMA}{sidecar_path(path).name}")
+    return Offer(tool)
+
+
+async def load_directory(directory: Path, runtime: WasmRuntime) -> list[Offer]:
+    """Load every `*.wasm` of a directory, sorted by name; a bad one never holds up its neighbours."""
+    paths = sorted(await asyncio.to_thread(lambda: list(directory.glob("*.wasm"))))
+    return list(await asyncio.gather(*(load_wasm_tool(path, runtime) for path in paths)))
+
+
+async def _description(reading: _Reading, sidecar: Sidecar) -> str:
+    text = sidecar.description
+    if text is None:
+        text = await reading.ask("description")
+    if len(text.encode()) > _MAX_DESCRIPTION_BYTES:
+        raise _Refused(f"its description is over {_MAX_DESCRIPTION_BYTES // 1024} KiB; shorten it")
+    return text
+
+
+async def _schema(reading: _Reading, sidecar: Sidecar) -> Mapping[str, Any] | None:
+    """The schema; None when whoever had to give one gave a placeholder."""
+    if sidecar.overrides_schema:
+        await reading.link()
+        return _checked(sidecar.parameters, "'schema' in its sidecar")
+    text = await reading.ask("schema")
+    if not text.strip():
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        raise _Refused(
+            "its schema() does not answer JSON; answer the JSON Schema of the parameters"
+        ) from None
+    return _checked(value, "its schema()")
+
+
+def _checked(schema: Any, whose: str) -> Mapping[str, Any] | None:
+    if schema in (None, "", "null"):
+        return None
+    if not isinstance(schema, dict):
+        raise _Refused(f"{whose} is no JSON Schema but {type(schema).__name__}; give an object schema")
+    try:
+        CompiledSchema(schema_text(cast("dict[str, Any]", schema)))
+    except (InvalidSchema, ValueError) as error:
+        raise _Refused(f"{whose} can't be used: {error}") from error
+    return None if is_placeholder(schema) else cast("dict[str, Any]", schema)
+
+
+def _traits(path: Path, sidecar: Sidecar, limits: Limits) -> ToolTraits:
+    return ToolTraits(
+        source=ToolSource.WASM,
+        owner=path.name,
+        original_name=path.stem,
+        approval=Approval(sidecar.approval),
+        timeout_s=limits.timeout_s,
+        read_only=sidecar.read_only,
+        idempotent=sidecar.idempotent,
+    )
+
+
+def _failed(path: Path, reason: str) -> Offer:
+    traits = ToolTraits(source=ToolSource.WASM, owner=path.name, original_name=path.stem)
+    return Offer(UnloadedTool(path.stem, traits, reason), ToolState.FAILED_TO_LOAD, reason)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytest_plugins = ["tests.support.stores"]
+pytest_plugins = ["tests.support.docker_engine", "tests.support.stores", "tests.support.tool_workspace"]
 
 
 @pytest.fixture

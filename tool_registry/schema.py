@@ -25,6 +25,7 @@ MAX_SCHEMA_NODES = 10_000
 _BACKTRACK_LIMIT = 100_000
 _MASK = "the value"
 
+_UNKNOWN_DRAFT: Any = object()  # stands for "no draft of that name"
 _Compiled = Any  # the five draft classes of jsonschema_rs share no base class
 
 
@@ -174,8 +175,8 @@ def _check(schema: dict[str, Any]) -> None:
     kind = schema.get("type", "object")
     if kind != "object" and (not isinstance(kind, list) or "object" not in kind):
         raise InvalidSchema(f"the root of the schema must describe an object, not {kind!r}")
-    reference = jsonschema.validators.validator_for(schema, default=_UnknownDraft)
-    if reference is _UnknownDraft:
+    reference = jsonschema.validators.validator_for(schema, default=_UNKNOWN_DRAFT)
+    if reference is _UNKNOWN_DRAFT:
         if "$schema" in schema:
             raise InvalidSchema(
                 f"$schema {str(schema['$schema'])[:200]!r} is not known;"
@@ -188,10 +189,6 @@ def _check(schema: dict[str, Any]) -> None:
     except jsonschema.exceptions.SchemaError as error:
         where = pointer_of(error.absolute_path) or "the root"
         raise InvalidSchema(f"not a valid JSON Schema: at {where}: {error.message[:300]}") from None
-
-
-class _UnknownDraft(jsonschema.Draft202012Validator):
-    """Stands for "no draft of that name"."""
 
 
 def _compile(schema: dict[str, Any]) -> _Compiled:

@@ -15,6 +15,7 @@ from orchestrator.domain.jobs import Job
 from orchestrator.errors import BadRequest
 from orchestrator.http.auth import bearer_token, worker_job
 from orchestrator.http.bodies import stream_body
+from orchestrator.ports.deliveries import PendingDelivery
 from orchestrator.ports.events import NewEvent
 from orchestrator.services.catalogues import Catalogues
 from orchestrator.services.outputs import Outputs
@@ -28,7 +29,6 @@ from worker.protocol.job import (
     CompletionReport,
     Credential,
     Deliveries,
-    Delivery,
     JobDescription,
     JobLimits,
     StatusReport,
@@ -75,11 +75,15 @@ def _job_routes(router: APIRouter, services: WorkerServices, job_of: _JobOf) -> 
             return Response(status_code=204)
         return StreamingResponse(chunks, media_type="application/x-tar")
 
-    @router.get(f"/{paths.CREDENTIALS}", summary="Secrets granted to the job's child processes")
-    async def get_credentials(job: Annotated[Job, Depends(job_of)]) -> list[Credential]:
+    @router.get(
+        f"/{paths.CREDENTIALS}",
+        summary="Secrets granted to the job's child processes",
+        response_model=list[Credential],
+    )
+    async def get_credentials(job: Annotated[Job, Depends(job_of)]) -> list[Credential] | Response:
         granted = await services.reports.credentials(job)
         if not granted:
-            return Response(status_code=204)  # type: ignore[return-value]  # no body, as the page says
+            return Response(status_code=204)
         return [Credential(env_var=env_var, value=value) for env_var, value in granted]
 
     @router.post(f"/{paths.TOKEN_RENEW}", summary="A fresh token")
@@ -113,27 +117,18 @@ def _report_routes(router: APIRouter, services: WorkerServices, job_of: _JobOf) 
             ],
         )
 
-    @router.get(f"/{paths.PROMPT}", summary="What waits for the job; a long poll")
+    @router.get(
+        f"/{paths.PROMPT}", summary="What waits for the job; a long poll", response_model=Deliveries
+    )
     async def get_prompt(
         job: Annotated[Job, Depends(job_of)],
         wait_s: Annotated[float, Query(ge=0, le=25)] = 0.0,
         ack: Annotated[list[str] | None, Query()] = None,
-    ) -> Deliveries:
+    ) -> Deliveries | Response:
         pending = await services.reports.deliveries(job, wait_s=wait_s, acks=ack or [])
         if not pending:
-            return Response(status_code=204)  # type: ignore[return-value]  # nothing waits
-        return Deliveries(
-            deliveries=[
-                Delivery(
-                    delivery_id=one.id,
-                    kind=one.kind,  # type: ignore[arg-type]  # checked by the model
-                    text=one.text,
-                    thread_id=one.thread_id,
-                    task_id=one.task_id,
-                )
-                for one in pending
-            ]
-        )
+            return Response(status_code=204)
+        return Deliveries.model_validate({"deliveries": [_delivery(one) for one in pending]})
 
     @router.post(f"/{paths.COMPLETE}", summary="The worker's last word")
     async def post_complete(report: CompletionReport, request: Request, job_id: str) -> CompletionAnswer:
@@ -167,6 +162,16 @@ def _tool_routes(router: APIRouter, services: WorkerServices, job_of: _JobOf) ->
         chunks = services.outputs.read(artifact, offset=offset, limit=limit)
         headers = {"X-Total-Bytes": str(artifact.size_bytes)}
         return StreamingResponse(chunks, media_type=artifact.media_type, headers=headers)
+
+
+def _delivery(pending: PendingDelivery) -> dict[str, str | None]:
+    return {
+        "delivery_id": pending.id,
+        "kind": pending.kind,
+        "text": pending.text,
+        "thread_id": pending.thread_id,
+        "task_id": pending.task_id,
+    }
 
 
 def _description(job: Job) -> JobDescription:

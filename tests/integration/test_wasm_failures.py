@@ -175,9 +175,7 @@ async def test_asking_for_too_much_at_the_start_is_refused_at_registration(
 
 async def test_a_sidecars_lower_limit_holds_at_registration(shop: Workshop) -> None:
     """BR-091: a tool that passes registration can start under its own limits."""
-    offer = await shop.offer(
-        Source(memory="20"), sidecar={"version": 1, "limits": {"memory_bytes": 1 << 20}}
-    )
+    offer = await shop.offer(Source(memory="20"), sidecar={"version": 1, "limits": {"memory_bytes": 1 << 20}})
     assert offer.state == "failed_to_load"
     assert "memory" in offer.reason
 

@@ -1,0 +1,232 @@
+"""Sandboxes on Docker, or on Podman through its Docker-compatible socket."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
+from typing import Any
+
+from docker.errors import APIError, NotFound
+
+from container.adapters.docker.api import DockerApi, Json
+from container.adapters.docker.connection import QUICK_S, SLOW_S, Connection
+from container.adapters.docker.description import allowed_cpus, describe
+from container.adapters.docker.events import EventFeed
+from container.adapters.docker.faults import words
+from container.adapters.docker.isolation import create_arguments, host_config
+from container.adapters.docker.output import CHUNK_BYTES, open_archive, read_tail
+from container.adapters.docker.pull import find_image, pull_image
+from container.adapters.docker.status import LABEL, status_of
+from container.engine.errors import (
+    EngineError,
+    EngineUnavailable,
+    ImageMissing,
+    LaunchFailed,
+    SandboxNotFound,
+)
+from container.engine.sandbox import (
+    EngineDescription,
+    SandboxEvent,
+    SandboxRef,
+    SandboxSpec,
+    SandboxState,
+    SandboxStatus,
+)
+
+_PULL_S = 600.0
+_KILL_S = 15.0
+_POLL_S = 0.1
+_OWN_IMAGES = "portside-"
+_LIVE = frozenset({SandboxState.RUNNING, SandboxState.PAUSED})
+
+
+class DockerEngine:
+    """Implements `SandboxEngine` over one local socket.
+
+    Calls that look take at most `quick_s` seconds, calls that make or remove at most `slow_s`. One thread
+    reads events for all sandboxes; no thread waits for a job.
+    """
+
+    def __init__(self, endpoint: str, *, quick_s: float = QUICK_S, slow_s: float = SLOW_S) -> None:
+        self._connection = Connection(endpoint, quick_s=quick_s, slow_s=slow_s)
+        self._feed = EventFeed(endpoint, quick_s)
+
+    @property
+    def connection(self) -> Connection:
+        """The socket, for what belongs to this engine only: building images."""
+        return self._connection
+
+    async def describe(self) -> EngineDescription:
+        """What this engine isolates and limits, asked anew each time."""
+        return await self._connection.quick(
+            lambda api: describe(self._connection.endpoint, api.info(), api.version())
+        )
+
+    async def prepare(self, image: str) -> str:
+        """The image's id; pulls it if it is not there, unless it is one that only `image build` makes."""
+        found = await self._connection.quick(partial(find_image, image=image))
+        if found is not None:
+            return found
+        if image.removeprefix("localhost/").startswith(_OWN_IMAGES):
+            raise ImageMissing(f"the image {image} is not on this engine. Build it: portside image build")
+        await self._connection.slow(partial(pull_image, image=image), deadline_s=_PULL_S)
+        found = await self._connection.quick(partial(find_image, image=image))
+        if found is None:
+            raise ImageMissing(f"the image {image} was pulled and is not on this engine")
+        return found
+
+    async def launch(self, spec: SandboxSpec) -> SandboxRef:
+        """Create and start.
+
+        The first look is quick, so an engine that hangs is found out in `quick_s`, not in `slow_s`.
+        """
+        cpus = allowed_cpus(spec.limits, await self.describe())
+        ref = await self._create(spec, cpus)
+        try:
+            await self._connection.slow(lambda api: api.start(ref.id))
+        except APIError as error:
+            await self.remove(ref)
+            raise LaunchFailed(f"{spec.name} could not be started: {words(error)}") from error
+        return ref
+
+    async def stop(self, ref: SandboxRef, grace_s: float) -> None:
+        """SIGTERM, wait, SIGKILL.
+
+        The waiting is done here and not by the engine's own stop call: that would hold a thread for each
+        sandbox, and twenty stops would take more than one grace period.
+        """
+        await self._signal(ref, "SIGTERM")
+        if await self._ended(ref, grace_s):
+            return
+        await self._signal(ref, "SIGKILL")
+        if not await self._ended(ref, _KILL_S):
+            raise EngineError(f"{ref.name} still runs {_KILL_S:g} s after SIGKILL; look at the engine's log")
+
+    async def inspect(self, ref: SandboxRef) -> SandboxStatus:
+        """Look at it by its id."""
+        try:
+            return status_of(await self._connection.quick(lambda api: api.inspect_container(ref.id)))
+        except NotFound:
+            return SandboxStatus(ref=ref, state=SandboxState.GONE)
+
+    async def list(self, labels: Mapping[str, str]) -> list[SandboxStatus]:
+        """All of ours with these labels, also those that were created and never started."""
+        wanted = [LABEL, *(f"{key}={value}" for key, value in labels.items())]
+        rows: list[dict[str, Any]] = await self._connection.quick(
+            lambda api: api.containers(all=True, filters={"label": wanted})
+        )
+        looks = [self.inspect(SandboxRef(name=_name(row), id=str(row["Id"]))) for row in rows]
+        return [status for status in await asyncio.gather(*looks) if status.state is not SandboxState.GONE]
+
+    def events(self) -> AsyncIterator[SandboxEvent]:
+        """Listen from now on."""
+        return self._feed.listen()
+
+    async def logs(self, ref: SandboxRef, *, tail_bytes: int = 65_536) -> str:
+        """The last bytes of both output streams; a first line says so when something was left out."""
+        try:
+            return await self._connection.slow(partial(read_tail, container=ref.id, tail_bytes=tail_bytes))
+        except NotFound as error:
+            raise SandboxNotFound(f"{ref.name} is not there any more") from error
+
+    async def collect(self, ref: SandboxRef, path: str) -> AsyncIterator[bytes]:
+        """A tar stream of `path`; each piece has a deadline, the caller bounds the whole."""
+        connection = self._connection
+        try:
+            response = await connection.slow(partial(open_archive, container=ref.id, path=path))
+        except NotFound as error:
+            raise SandboxNotFound(f"{path} of {ref.name} is not there") from error
+        try:
+            pieces = response.iter_content(CHUNK_BYTES)
+            while piece := await connection.slow(lambda _api: next(pieces, b"")):
+                yield piece
+        finally:
+            response.close()
+
+    async def remove(self, ref: SandboxRef) -> None:
+        """Remove it and its volumes, also those that somebody else's `rm` left behind."""
+        try:
+            await self._connection.slow(lambda api: api.remove_container(ref.id, v=True, force=True))
+        except NotFound:
+            pass  # removing twice is fine
+        except APIError as error:
+            if error.status_code != 409:  # 409: another removal of it is under way
+                raise EngineError(f"{ref.name} could not be removed: {words(error)}") from error
+            await self._vanished(ref)
+        await self._connection.slow(partial(_remove_volumes, name=ref.name))
+
+    async def close(self) -> None:
+        """End the event thread, the pools and their connections."""
+        await asyncio.to_thread(self._feed.close)
+        await self._connection.close()
+
+    async def _create(self, spec: SandboxSpec, cpus: float) -> SandboxRef:
+        def create(api: DockerApi) -> str:
+            arguments = create_arguments(spec)
+            config = host_config(spec, cpus=cpus, api_version=api.api_version)
+            return str(api.create_container(**arguments, host_config=config)["Id"])
+
+        try:
+            return SandboxRef(name=spec.name, id=await self._connection.slow(create))
+        except NotFound as error:
+            raise ImageMissing(
+                f"the image {spec.image} is not on this engine: {words(error)}. Type: portside image build"
+            ) from error
+        except APIError as error:
+            if error.status_code != 409:
+                raise LaunchFailed(f"{spec.name} could not be created: {words(error)}") from error
+        return await self._existing(spec)
+
+    async def _existing(self, spec: SandboxSpec) -> SandboxRef:
+        """The sandbox that an earlier launch of the same name made."""
+        status = status_of(await self._connection.quick(lambda api: api.inspect_container(spec.name)))
+        expected = {**spec.labels, LABEL: spec.name}
+        if any(status.labels.get(key) != value for key, value in expected.items()):
+            raise LaunchFailed(
+                f"the name {spec.name} is taken by a container that is not this job's; remove it or rename it"
+            )
+        return status.ref
+
+    async def _signal(self, ref: SandboxRef, signal: str) -> None:
+        try:
+            await self._connection.quick(lambda api: api.kill(ref.id, signal))
+        except NotFound:
+            pass  # gone: nothing runs
+        except APIError as error:
+            if error.status_code != 409:  # 409: it does not run
+                raise EngineError(f"{signal} did not reach {ref.name}: {words(error)}") from error
+
+    async def _ended(self, ref: SandboxRef, within_s: float) -> bool:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + within_s
+        while (await self.inspect(ref)).state in _LIVE:
+            left_s = deadline - loop.time()
+            if left_s <= 0:
+                return False
+            await asyncio.sleep(min(_POLL_S, left_s))
+        return True
+
+    async def _vanished(self, ref: SandboxRef) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._connection.slow_s
+        while (await self.inspect(ref)).state is not SandboxState.GONE:
+            if loop.time() > deadline:
+                raise EngineUnavailable(
+                    f"{ref.name} is being removed for {self._connection.slow_s:g} s already"
+                )
+            await asyncio.sleep(_POLL_S)
+
+
+def _remove_volumes(api: DockerApi, name: str) -> None:
+    answer = api.volumes(filters={"label": f"{LABEL}={name}"})
+    volumes: list[Json] = answer.get("Volumes") or []
+    for volume in volumes:
+        try:
+            api.remove_volume(volume["Name"])
+        except APIError:
+            continue  # in use, or gone: the next removal of this sandbox looks again
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    return str(row["Names"][0]).lstrip("/")

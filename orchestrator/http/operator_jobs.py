@@ -1,0 +1,161 @@
+"""The operator API for jobs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi.responses import Response, StreamingResponse
+
+from orchestrator.domain.jobs import Job, JobId, JobState
+from orchestrator.http.auth import OperatorGate
+from orchestrator.http.bodies import stream_body
+from orchestrator.http.operator_messages import (
+    CallView,
+    EventView,
+    JobRequest,
+    JobView,
+    PromptRequest,
+    WorkspaceView,
+)
+from orchestrator.ports.audit import AuditStore
+from orchestrator.ports.events import StoredEvent
+from orchestrator.services.audit_log import AuditLog
+from orchestrator.services.jobs import JobService
+from orchestrator.services.timeline import Timeline
+
+_MAX_CALLS = 5_000
+_KEEPALIVE_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class JobDefaults:
+    """What a job gets that names none of its own."""
+
+    agent: str
+    network: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorServices:
+    """What the routes call."""
+
+    gate: OperatorGate
+    jobs: JobService
+    timeline: Timeline
+    audit: AuditStore
+    audit_log: AuditLog
+    defaults: JobDefaults
+
+
+def jobs_router(services: OperatorServices) -> APIRouter:
+    """Every job route for operators."""
+    router = APIRouter(prefix="/api/v1", tags=["jobs"], dependencies=[Depends(services.gate)])
+    _write_routes(router, services)
+    _read_routes(router, services)
+    _timeline_routes(router, services)
+    return router
+
+
+def _write_routes(router: APIRouter, services: OperatorServices) -> None:
+    jobs, defaults = services.jobs, services.defaults
+
+    @router.put("/workspaces", status_code=201, summary="Upload a starting workspace (tar)")
+    async def put_workspace(request: Request) -> WorkspaceView:
+        blob = await jobs.upload_workspace(stream_body(request))
+        return WorkspaceView(sha256=blob.sha256, size_bytes=blob.size_bytes)
+
+    @router.post("/jobs", status_code=201, summary="Run a job")
+    async def post_job(asked: JobRequest) -> JobView:
+        spec = asked.spec(agent=defaults.agent, network=defaults.network, model=defaults.model)
+        return JobView.of(await jobs.create(spec))
+
+    @router.post("/jobs/{job_id}/cancel", status_code=202, summary="Ask a job to end")
+    async def cancel(job_id: str) -> JobView:
+        return JobView.of(await jobs.cancel(job_id))
+
+    @router.post("/jobs/{job_id}/prompt", status_code=202, summary="Say something to a running job")
+    async def prompt(job_id: str, asked: PromptRequest) -> None:
+        await jobs.prompt(job_id, asked.text)
+
+    @router.delete("/jobs/{job_id}", status_code=204, summary="Forget a job that has ended")
+    async def delete(job_id: str) -> None:
+        await jobs.remove(job_id)
+
+
+def _read_routes(router: APIRouter, services: OperatorServices) -> None:
+    jobs = services.jobs
+
+    @router.get("/jobs", summary="Jobs, newest first")
+    async def get_jobs(
+        state: Annotated[list[JobState] | None, Query()] = None,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    ) -> list[JobView]:
+        return [JobView.of(job) for job in await jobs.list(states=state, limit=limit)]
+
+    @router.get("/jobs/{job_id}", summary="One job")
+    async def get_job(job_id: str) -> JobView:
+        return JobView.of(await jobs.get(job_id))
+
+    @router.get("/jobs/{job_id}/diff", summary="The job's patch")
+    async def get_diff(job_id: str) -> Response:
+        job = await jobs.get(job_id)
+        return StreamingResponse(jobs.changes(job), media_type="text/x-diff")
+
+    @router.get("/jobs/{job_id}/calls", summary="The job's tool calls and their verdicts")
+    async def get_calls(job_id: str) -> list[CallView]:
+        job = await jobs.get(job_id)
+        await services.audit_log.flush()
+        seen: set[str] = set()
+        calls: list[CallView] = []
+        for row in await services.audit.read(job_id=job.id, limit=_MAX_CALLS):
+            calls.append(CallView.of(row, first_call=row.tool_name not in seen))
+            seen.add(row.tool_name)
+        return calls
+
+
+def _timeline_routes(router: APIRouter, services: OperatorServices) -> None:
+    @router.get("/jobs/{job_id}/events", summary="The timeline: a page, or live as server-sent events")
+    async def get_events(
+        job_id: str,
+        after: Annotated[int, Query(ge=0)] = 0,
+        accept: Annotated[str, Header()] = "",
+        last_event_id: Annotated[int | None, Header()] = None,
+    ) -> Response:
+        job = await services.jobs.get(job_id)
+        after = max(after, last_event_id or 0)
+        if "text/event-stream" in accept:
+            stream = _live(services, job, after)
+            return StreamingResponse(
+                stream, media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+            )
+        page = await services.timeline.read(job.id, after=after)
+        body = json.dumps([_view(event).model_dump(mode="json") for event in page], ensure_ascii=False)
+        return Response(body, media_type="application/json")
+
+
+async def _live(services: OperatorServices, job: Job, after: int) -> AsyncIterator[bytes]:
+    """Events as they come; ends after the last one of a job that has ended."""
+    job_id = JobId(job.id)
+    async for page in services.timeline.follow(job_id, after=after, idle_s=_KEEPALIVE_S):
+        yield b"".join(map(_sse, page)) or b": nothing new\n\n"
+        after = page[-1].position if page else after
+        if (await services.jobs.get(job_id)).state.terminal:
+            break
+    # What was written between the last page and the end.
+    yield b"".join(map(_sse, await services.timeline.read(job_id, after=after)))
+
+
+def _sse(event: StoredEvent) -> bytes:
+    data = _view(event).model_dump_json()
+    return f"id: {event.position}\nevent: {event.type}\ndata: {data}\n\n".encode()
+
+
+def _view(event: StoredEvent) -> EventView:
+    return EventView(
+        position=event.position, source=event.source, type=event.type, at=event.at, data=event.data
+    )

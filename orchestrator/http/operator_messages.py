@@ -1,0 +1,305 @@
+"""The operator API's messages."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from orchestrator.domain.jobs import Job, JobMode, JobSpec, JobState
+from orchestrator.ports.audit import AuditRow
+from orchestrator.ports.tool_sources import McpServerView
+from orchestrator.services.tool_desk import ProviderVerdict, ToolView
+
+
+class OperatorRequest(BaseModel):
+    """A request: unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class JobRequest(OperatorRequest):
+    """A job to run."""
+
+    task: str = Field(min_length=1, max_length=1_000_000)
+    title: str = Field(default="", max_length=200)
+    agent: str = Field(default="", max_length=64)
+    network: str = Field(default="", max_length=64)
+    mode: JobMode = JobMode.HOSTED
+    model: str = Field(default="", max_length=500)
+    image: str = Field(default="", max_length=500)
+    system_prompt: str | None = Field(default=None, max_length=200_000)
+    grants: list[str] = Field(default_factory=list[str], max_length=100)
+    secrets: dict[str, str] = Field(default_factory=dict[str, str], max_length=20)
+    timeout_s: float = Field(default=3600.0, gt=0, le=86_400)
+    max_iterations: int = Field(default=200, ge=1, le=10_000)
+    max_tokens: int | None = Field(default=None, ge=1)
+    memory_bytes: int | None = Field(default=None, ge=64 * 2**20)
+    cpus: float | None = Field(default=None, gt=0, le=512)
+    workspace_sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
+
+    def spec(self, *, agent: str, network: str, model: str) -> JobSpec:
+        """The job's specification, with defaults for what was left out."""
+        return JobSpec(
+            title=self.title or _title(self.task),
+            task=self.task,
+            agent=self.agent or agent,
+            network=self.network or network,
+            mode=self.mode,
+            model=self.model or model,
+            image=self.image,
+            system_prompt=self.system_prompt,
+            grants=frozenset(self.grants),
+            secrets=dict(self.secrets),
+            timeout_s=self.timeout_s,
+            max_iterations=self.max_iterations,
+            max_tokens=self.max_tokens,
+            memory_bytes=self.memory_bytes,
+            cpus=self.cpus,
+            workspace_sha256=self.workspace_sha256,
+        )
+
+
+def _title(task: str) -> str:
+    line = task.strip().splitlines()[0]
+    return line if len(line) <= 80 else line[:77] + "..."
+
+
+class JobView(BaseModel):
+    """A job as operators see it."""
+
+    id: str
+    title: str
+    task: str
+    state: JobState
+    reason: str
+    message: str | None
+    agent: str
+    instance_id: str
+    network: str
+    mode: JobMode
+    model: str
+    image: str
+    attempt: int
+    iterations: int
+    grants: list[str]
+    created_at: datetime
+    registered_at: datetime | None
+    deadline_at: datetime | None
+    finished_at: datetime | None
+    changes_bytes: int | None
+
+    @classmethod
+    def of(cls, job: Job) -> JobView:
+        """The view of a job."""
+        spec = job.spec
+        return cls(
+            id=job.id,
+            title=spec.title,
+            task=spec.task,
+            state=job.state,
+            reason=job.reason,
+            message=job.message,
+            agent=spec.agent,
+            instance_id=job.instance_id,
+            network=spec.network,
+            mode=spec.mode,
+            model=spec.model,
+            image=spec.image,
+            attempt=job.attempt,
+            iterations=job.iterations,
+            grants=sorted(spec.grants),
+            created_at=job.created_at,
+            registered_at=job.registered_at,
+            deadline_at=job.deadline_at,
+            finished_at=job.finished_at,
+            changes_bytes=job.changes_bytes,
+        )
+
+
+class EventView(BaseModel):
+    """One event of a timeline."""
+
+    position: int
+    source: str
+    type: str
+    at: datetime
+    data: dict[str, Any]
+
+
+class CallView(BaseModel):
+    """One tool call of a job; `first_call` marks the job's first call of that tool."""
+
+    at: datetime
+    tool_name: str
+    source: str
+    call_id: str
+    params: dict[str, Any]
+    verdict: str
+    rules: list[str]
+    duration_ms: int
+    output_bytes: int
+    first_call: bool
+
+    @classmethod
+    def of(cls, row: AuditRow, *, first_call: bool) -> CallView:
+        """The view of an audit row."""
+        return cls(
+            at=row.at,
+            tool_name=row.tool_name,
+            source=row.source,
+            call_id=row.call_id,
+            params=row.params,
+            verdict=row.verdict,
+            rules=list(row.rules),
+            duration_ms=row.duration_ms,
+            output_bytes=row.output_bytes,
+            first_call=first_call,
+        )
+
+
+class PromptRequest(OperatorRequest):
+    """Something to say to a running job."""
+
+    text: str = Field(min_length=1, max_length=100_000)
+
+
+class WorkspaceView(BaseModel):
+    """A stored workspace."""
+
+    sha256: str
+    size_bytes: int
+
+
+class ToolSummary(BaseModel):
+    """A tool in a list."""
+
+    name: str
+    description: str
+    source: str
+    owner: str
+    original_name: str
+    state: str
+    reason: str
+    hosted: bool
+    hidden_reason: str
+
+    @classmethod
+    def of(cls, view: ToolView) -> ToolSummary:
+        """The summary of a tool."""
+        return cls(**_summary(view))
+
+
+class ToolDetail(ToolSummary):
+    """A tool in full: what models see, and its policy."""
+
+    parameters: dict[str, Any] | None
+    approval: str
+    timeout_s: float
+    read_only: bool
+    idempotent: bool
+    destructive: bool
+
+    @classmethod
+    def of(cls, view: ToolView) -> ToolDetail:
+        """The detail of a tool."""
+        traits = view.entry.traits
+        return cls(
+            **_summary(view),
+            parameters=view.entry.definition.parameters if view.entry.schema else None,
+            approval=traits.approval,
+            timeout_s=traits.timeout_s,
+            read_only=traits.read_only,
+            idempotent=traits.idempotent,
+            destructive=traits.destructive,
+        )
+
+
+def _summary(view: ToolView) -> dict[str, Any]:
+    entry = view.entry
+    return {
+        "name": entry.name,
+        "description": entry.definition.description,
+        "source": entry.traits.source,
+        "owner": entry.traits.owner,
+        "original_name": entry.traits.original_name or entry.tool.definition.name,
+        "state": entry.state,
+        "reason": entry.reason,
+        "hosted": not view.hidden,
+        "hidden_reason": view.hidden,
+    }
+
+
+class ToolCallRequest(OperatorRequest):
+    """A call by hand."""
+
+    params: dict[str, Any] = Field(default_factory=dict[str, Any])
+
+
+class CheckRequest(OperatorRequest):
+    """Which tools to check for which providers; all when left out."""
+
+    names: list[str] = Field(default_factory=list[str])
+    providers: list[Literal["openai", "anthropic", "generic"]] = Field(default_factory=list[Any])
+
+
+class ProviderView(BaseModel):
+    """How a provider family sees a tool."""
+
+    provider: str
+    verdict: Literal["unchanged", "changed", "refused"]
+    changes: list[str]
+    refusals: list[str]
+
+    @classmethod
+    def of(cls, verdict: ProviderVerdict) -> ProviderView:
+        """The view of a verdict."""
+        shaped = verdict.shaped
+        word: Literal["unchanged", "changed", "refused"] = "changed" if shaped.changes else "unchanged"
+        return cls(
+            provider=verdict.family,
+            verdict="refused" if shaped.refusals else word,
+            changes=list(shaped.changes),
+            refusals=list(shaped.refusals),
+        )
+
+
+class WasmRequest(OperatorRequest):
+    """A WASM tool's two files, base64."""
+
+    wasm: str
+    sidecar: str | None = None
+
+
+class McpView(BaseModel):
+    """An MCP server."""
+
+    name: str
+    transport: str
+    state: str
+    reason: str
+    protocol_version: str
+    tool_count: int
+    last_error: str
+    problems: list[str]
+
+    @classmethod
+    def of(cls, view: McpServerView) -> McpView:
+        """The view of a server."""
+        return cls(
+            name=view.name,
+            transport=view.transport,
+            state=view.state,
+            reason=view.reason,
+            protocol_version=view.protocol_version,
+            tool_count=view.tool_count,
+            last_error=view.last_error,
+            problems=list(view.problems),
+        )
+
+
+class McpRequest(OperatorRequest):
+    """An MCP server's entry, as in a common `mcpServers` file; None tests the configured one."""
+
+    config: dict[str, Any] | None = None

@@ -1,0 +1,98 @@
+"""The operator API for tools and MCP servers."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, Depends
+
+from orchestrator.errors import BadRequest
+from orchestrator.http.auth import OperatorGate
+from orchestrator.http.operator_messages import (
+    CheckRequest,
+    McpRequest,
+    McpView,
+    ProviderView,
+    ToolCallRequest,
+    ToolDetail,
+    ToolSummary,
+    WasmRequest,
+)
+from orchestrator.ports.tool_sources import McpControl
+from orchestrator.services.tool_desk import ToolDesk
+
+
+@dataclass(frozen=True, slots=True)
+class ToolServices:
+    """What the routes call."""
+
+    gate: OperatorGate
+    desk: ToolDesk
+    mcp: McpControl
+
+
+def tools_router(services: ToolServices) -> APIRouter:
+    """Every tool route for operators."""
+    router = APIRouter(prefix="/api/v1", tags=["tools"], dependencies=[Depends(services.gate)])
+    _tool_routes(router, services.desk)
+    _mcp_routes(router, services.mcp)
+    return router
+
+
+def _tool_routes(router: APIRouter, desk: ToolDesk) -> None:
+    @router.get("/tools", summary="The registry, with each tool's verdict for hosted jobs")
+    async def get_tools() -> list[ToolSummary]:
+        return [ToolSummary.of(view) for view in desk.views()]
+
+    @router.get("/tools/{name}", summary="One tool as models see it")
+    async def get_tool(name: str) -> ToolDetail:
+        return ToolDetail.of(desk.view(name))
+
+    @router.post("/tools/check", summary="How each provider family sees the tools")
+    async def check(asked: CheckRequest) -> dict[str, list[ProviderView]]:
+        found = desk.check(asked.names, asked.providers or ("openai", "anthropic", "generic"))
+        return {name: [ProviderView.of(one) for one in verdicts] for name, verdicts in found.items()}
+
+    @router.post("/tools/{name}/call", summary="A call by hand")
+    async def call(name: str, asked: ToolCallRequest) -> dict[str, Any]:
+        output = await desk.call(name, asked.params)
+        return {"output": output.as_json()}
+
+    @router.put("/tools/wasm/{stem}", status_code=201, summary="Take a WASM tool in")
+    async def put_wasm(stem: str, asked: WasmRequest) -> ToolDetail:
+        sidecar = None if asked.sidecar is None else _bytes(asked.sidecar)
+        return ToolDetail.of(await desk.add_wasm(stem, _bytes(asked.wasm), sidecar))
+
+    @router.delete("/tools/{name}", status_code=204, summary="Remove a WASM tool")
+    async def delete(name: str) -> None:
+        await desk.remove(name)
+
+
+def _mcp_routes(router: APIRouter, mcp: McpControl) -> None:
+    @router.get("/mcp", summary="The MCP servers and how they are")
+    async def get_servers() -> list[McpView]:
+        return [McpView.of(view) for view in mcp.servers()]
+
+    @router.put("/mcp/{name}", status_code=201, summary="Take an MCP server in")
+    async def put_server(name: str, asked: McpRequest) -> None:
+        if asked.config is None:
+            raise BadRequest("config is missing; give the server's entry as in an mcpServers file")
+        await mcp.add(name, asked.config)
+
+    @router.delete("/mcp/{name}", status_code=204, summary="Forget an MCP server")
+    async def delete(name: str) -> None:
+        await mcp.remove(name)
+
+    @router.post("/mcp/{name}/test", summary="Connect to an MCP server once")
+    async def test(name: str, asked: McpRequest) -> McpView:
+        return McpView.of(await mcp.test(name, asked.config))
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise BadRequest("the files travel as base64") from None

@@ -1,0 +1,66 @@
+"""Where tools come from beside the service's own code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from tool_registry.registry import Offer
+
+
+class WasmLoader(Protocol):
+    """Makes tools of WASM components."""
+
+    async def load(self, path: Path) -> Offer:
+        """Load one file; what is wrong with it is the offer's reason, never an exception."""
+        ...
+
+    async def load_directory(self, directory: Path) -> Sequence[Offer]:
+        """Load every `*.wasm` file in a directory."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class McpServerView:
+    """An MCP server as an operator sees it.
+
+    Attributes:
+        state: `connecting`, `ready`, `reconnecting`, `failed`, `disabled` or `closed`.
+        reason: why it is not ready, and what to do.
+        problems: what is left out of its tool list, and why.
+    """
+
+    name: str
+    transport: str
+    state: str
+    reason: str
+    protocol_version: str
+    tool_count: int
+    last_error: str
+    problems: tuple[str, ...]
+
+
+class McpControl(Protocol):
+    """The configured MCP servers.
+
+    Raises:
+        PortsideError: from every method, for a name or configuration that can't be.
+    """
+
+    def servers(self) -> Sequence[McpServerView]:
+        """All of them, sorted by name."""
+        ...
+
+    async def add(self, name: str, config: Mapping[str, Any]) -> None:
+        """Take a server in, remember it, and begin to connect."""
+        ...
+
+    async def remove(self, name: str) -> None:
+        """End a server and forget it."""
+        ...
+
+    async def test(self, name: str, config: Mapping[str, Any] | None) -> McpServerView:
+        """Connect once, list its tools and end it; None tests the configured server of that name."""
+        ...

@@ -1,0 +1,188 @@
+"""The registry as its owner works with it: look, check, call by hand, add, remove."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from orchestrator.domain.shaping.family import FAMILIES, Family
+from orchestrator.domain.shaping.tool import ShapedTool, shape_tools
+from orchestrator.errors import BadRequest, Conflict, NotFound
+from orchestrator.ports.ids import Ids
+from orchestrator.ports.tool_sources import WasmLoader
+from tool_registry.context import ToolContext
+from tool_registry.execution import ToolExecutor
+from tool_registry.output import ToolOutput
+from tool_registry.registry import Entry, Offer, ToolRegistry
+from tool_registry.tool import ToolSource
+from tool_registry.visibility import Hidden, ToolState, hosted_visibility
+
+OPERATOR_JOB = "operator"
+_FILE_STEM = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_SIDECAR = ".capabilities.json"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolView:
+    """A tool with its verdict for hosted jobs; `hidden` is "" when they see it."""
+
+    entry: Entry
+    hidden: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderVerdict:
+    """How one provider family will see a tool."""
+
+    family: Family
+    shaped: ShapedTool
+
+
+class ToolDesk:
+    """What a tool owner does with the registry.
+
+    Args:
+        executor: runs calls by hand, without the hosted view.
+        tools_dir: WASM tools and their sidecars.
+    """
+
+    def __init__(
+        self, registry: ToolRegistry, executor: ToolExecutor, wasm: WasmLoader, ids: Ids, *, tools_dir: Path
+    ) -> None:
+        self._registry = registry
+        self._executor = executor
+        self._wasm = wasm
+        self._ids = ids
+        self._tools_dir = tools_dir
+        self._changing = asyncio.Lock()
+
+    async def load(self) -> None:
+        """Register everything in the tools directory; a bad file is registered as failed."""
+        for offer in await self._wasm.load_directory(self._tools_dir):
+            self._registry.replace(offer.tool.traits.owner, [offer])
+
+    def views(self) -> list[ToolView]:
+        """Every tool, sorted by name."""
+        return [_view(entry) for entry in self._registry.entries()]
+
+    def view(self, name: str) -> ToolView:
+        """One tool.
+
+        Raises:
+            NotFound: there is none of this name.
+        """
+        return _view(self._entry(name))
+
+    def check(
+        self, names: Sequence[str], families: Sequence[Family] = FAMILIES
+    ) -> dict[str, list[ProviderVerdict]]:
+        """How each provider family sees each tool; all tools when no name is given."""
+        entries = [self._entry(name) for name in names] if names else list(self._registry.entries())
+        entries = [entry for entry in entries if entry.state is ToolState.ACTIVE]
+        offered = [(one.name, one.definition.description, one.definition.parameters_json) for one in entries]
+        found: dict[str, list[ProviderVerdict]] = {entry.name: [] for entry in entries}
+        for family in families:
+            for entry, shaped in zip(entries, shape_tools(offered, family), strict=True):
+                found[entry.name].append(ProviderVerdict(family, shaped))
+        return found
+
+    async def call(self, name: str, params: dict[str, Any]) -> ToolOutput:
+        """Run a call by hand; being there to make it is the approval.
+
+        Raises:
+            CallError: as for any call.
+        """
+        context = ToolContext(OPERATOR_JOB, self._ids.new(), agent=OPERATOR_JOB, grants=frozenset({name}))
+        return await self._executor.execute(name, params, context)
+
+    async def add_wasm(self, stem: str, wasm: bytes, sidecar: bytes | None) -> ToolView:
+        """Take a WASM tool in, or another version of it.
+
+        Raises:
+            BadRequest: it can't be used; nothing changed.
+        """
+        if not _FILE_STEM.fullmatch(stem):
+            raise BadRequest(f"{stem[:80]!r} can't be a tool's name; use a-z, A-Z, 0-9, _ and -, 64 at most")
+        async with self._changing:
+            staging = self._tools_dir / ".staging" / f"{stem}.wasm"
+            await asyncio.to_thread(_write_pair, staging, wasm, sidecar)
+            try:
+                staged = await self._wasm.load(staging)
+                _usable(staged)
+                self._check_rivals(staged)
+                final = self._tools_dir / staging.name
+                await asyncio.to_thread(_move_pair, staging, final)
+            finally:
+                await asyncio.to_thread(_remove_pair, staging)
+            offer = await self._wasm.load(final)
+            replaced = self._registry.replace(offer.tool.traits.owner, [offer])
+            if replaced.refused:
+                await asyncio.to_thread(_remove_pair, final)
+                raise BadRequest(replaced.refused[0].error.message)
+        return self.view(replaced.registered[0])
+
+    async def remove(self, name: str) -> None:
+        """Remove a WASM tool with its files.
+
+        Raises:
+            NotFound: there is none of this name.
+            Conflict: it is no WASM tool.
+        """
+        entry = self._entry(name)
+        if entry.traits.source is not ToolSource.WASM:
+            raise Conflict(f"{name} comes from {entry.traits.owner}; remove it there")
+        async with self._changing:
+            self._registry.remove_owner(entry.traits.owner)
+            await asyncio.to_thread(_remove_pair, self._tools_dir / f"{entry.tool.definition.name}.wasm")
+
+    def _entry(self, name: str) -> Entry:
+        entry = self._registry.get(name)
+        if entry is None:
+            raise NotFound(f"there is no tool named {name[:80]!r}; see portside tools list")
+        return entry
+
+    def _check_rivals(self, staged: Offer) -> None:
+        trial = ToolRegistry()
+        refused = trial.replace(staged.tool.traits.owner, [staged]).refused
+        if refused:
+            raise BadRequest(refused[0].error.message)
+
+
+def _usable(offer: Offer) -> None:
+    if offer.state is ToolState.FAILED_TO_LOAD:
+        raise BadRequest(offer.reason)
+
+
+def _view(entry: Entry) -> ToolView:
+    verdict = hosted_visibility(entry.name, entry.traits, entry.state)
+    return ToolView(entry, verdict.reason if isinstance(verdict, Hidden) else "")
+
+
+def _pair(path: Path) -> Iterable[Path]:
+    return path, path.with_name(path.stem + _SIDECAR)
+
+
+def _write_pair(path: Path, wasm: bytes, sidecar: bytes | None) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for file, data in zip(_pair(path), (wasm, sidecar), strict=True):
+        file.unlink(missing_ok=True)
+        if data is not None:
+            file.write_bytes(data)
+
+
+def _move_pair(source: Path, target: Path) -> None:
+    for here, there in zip(_pair(source), _pair(target), strict=True):
+        if here.exists():
+            os.replace(here, there)  # noqa: PTH105 - both are paths already
+        else:
+            there.unlink(missing_ok=True)
+
+
+def _remove_pair(path: Path) -> None:
+    for file in _pair(path):
+        file.unlink(missing_ok=True)

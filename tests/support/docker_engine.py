@@ -1,0 +1,94 @@
+"""A container engine for tests: one that answers, else a private one, started as root and stopped at the end.
+
+Load it with `pytest_plugins = ["tests.support.docker_engine"]`. Under pytest-xdist all workers of a run share
+one private engine. To reuse a running one between runs, set `DOCKER_HOST`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from container.adapters.docker.discovery import candidates, discover
+from container.adapters.docker.engine import DockerEngine
+from container.adapters.docker.image import WorkerImage
+from container.adapters.docker.private_daemon import PrivateDaemon
+from container.engine.errors import EngineError, EngineUnavailable
+
+
+@pytest.fixture(scope="session")
+def docker_endpoint() -> Iterator[str]:
+    """Where an engine answers, for the whole run."""
+    where = candidates(explicit=None, environment=os.environ, home=Path("/nonexistent"), uid=os.getuid())
+    found = asyncio.run(discover(where))
+    if found.endpoint is not None:
+        yield found.endpoint
+        return
+    with _shared_daemon() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(scope="session")
+def docker_engine(docker_endpoint: str) -> Iterator[DockerEngine]:
+    """The engine itself; it may be used from any test's event loop."""
+    engine = DockerEngine(docker_endpoint)
+    yield engine
+    asyncio.run(engine.close())
+
+
+@pytest.fixture(scope="session")
+def worker_image(docker_engine: DockerEngine, pytestconfig: pytest.Config) -> str:
+    """The worker image's tag, built once; the fetched libraries are kept between runs."""
+    cache_dir = Path(tempfile.gettempdir()) / f"portside-test-libraries-{os.getuid()}"
+    image = WorkerImage(docker_engine.connection, cache_dir=cache_dir)
+    with _locked(cache_dir.with_suffix(".lock")):
+        try:
+            return asyncio.run(image.ensure())
+        except EngineError as error:
+            missing(f"the worker image can't be built: {error.message}")
+
+
+def missing(reason: str) -> NoReturn:
+    """What a test needs is not there: a failure in CI, a skip that says so elsewhere."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+@contextmanager
+def _shared_daemon() -> Generator[str]:
+    """One daemon for all processes of this run; the last to leave stops it and removes its files."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))[:12]
+    directory = Path(tempfile.gettempdir()) / f"portside-engine-{run}"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    daemon = PrivateDaemon(directory / "d")
+    with (directory / "users").open("a") as users:
+        fcntl.flock(users, fcntl.LOCK_SH)
+        with _locked(directory / "start"):
+            try:
+                endpoint = daemon.start()
+            except EngineUnavailable as error:
+                missing(error.message)
+        yield endpoint
+        try:
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return  # another worker of this run still uses it
+        daemon.stop()
+        shutil.rmtree(directory)
+
+
+@contextmanager
+def _locked(path: Path) -> Generator[None]:
+    with path.open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,213 @@
+"""What the job changed: a git diff against a baseline that lies outside the workspace.
+
+The workspace's own `.git` is neither written nor read, and nothing the workspace or its user configured
+(hooks, filters, attributes, line-ending rules) has a say in what is recorded.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from worker.errors import ChangesFailed
+
+_CHUNK_BYTES = 1024 * 1024
+_ERROR_CHARS = 500
+# Above every .gitattributes of the workspace: bytes are recorded as they are and shown as they are.
+_ATTRIBUTES = "* -text -filter -ident -working-tree-encoding !eol !diff !merge\n"
+_CONFIG = {
+    "core.autocrlf": "false",
+    "core.safecrlf": "false",
+    "core.fileMode": "true",
+    "core.symlinks": "true",
+    "core.hooksPath": "/dev/null",
+    "core.attributesFile": "/dev/null",
+    "core.excludesFile": "/dev/null",
+    "core.fsmonitor": "false",
+    "core.untrackedCache": "false",
+    "core.precomposeUnicode": "false",
+    "core.protectNTFS": "false",
+    "gc.auto": "0",
+    "diff.algorithm": "histogram",
+    "diff.renames": "true",
+    "diff.renameLimit": "2000",
+    "advice.addEmbeddedRepo": "false",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """The job's changes as one patch file.
+
+    Attributes:
+        digest: a `Content-Digest` value of the file.
+        files: how many files differ.
+        ignored: new paths that the workspace's ignore rules keep out of the patch, at most 20.
+        unreadable: what git could not read, in its words; empty when it read everything.
+    """
+
+    path: Path
+    digest: str
+    size_bytes: int
+    files: int
+    ignored: tuple[str, ...] = ()
+    unreadable: str = ""
+
+
+class Baseline:
+    """The workspace's state at the start, in a private git directory."""
+
+    def __init__(self, workspace: Path, state_dir: Path) -> None:
+        self._workspace = workspace
+        self._git_dir = state_dir / "baseline.git"
+        self._patch = state_dir / "changes.patch"
+
+    async def take(self) -> None:
+        """Record the present workspace, ignored files too.
+
+        Raises:
+            ChangesFailed: git refused.
+        """
+        await anyio.to_thread.run_sync(self._take)
+
+    async def diff(self) -> Patch:
+        """Everything that changed since `take`: new, deleted, renamed, binary files and modes.
+
+        New files that the workspace's own ignore rules name stay out; the patch says which.
+
+        Raises:
+            ChangesFailed: git refused.
+        """
+        return await anyio.to_thread.run_sync(self._diff, abandon_on_cancel=True)
+
+    async def nothing(self) -> Patch:
+        """A patch without changes, for a job whose workspace was never recorded."""
+        return await anyio.to_thread.run_sync(self._nothing)
+
+    def _nothing(self) -> Patch:
+        self._patch.parent.mkdir(parents=True, exist_ok=True)
+        self._patch.write_bytes(b"")
+        size, digest = _digest(self._patch)
+        return Patch(self._patch, digest, size, 0)
+
+    def _take(self) -> None:
+        shutil.rmtree(self._git_dir, ignore_errors=True)
+        self._git_dir.parent.mkdir(parents=True, exist_ok=True)
+        self._git("init", "--quiet", "--bare", "--template=", str(self._git_dir), placed=False)
+        info = self._git_dir / "info"
+        info.mkdir(exist_ok=True)
+        (info / "attributes").write_text(_ATTRIBUTES, encoding="ascii")
+        self._add(_files(self._workspace, b""))
+        tree = self._git("write-tree").decode().strip()
+        (self._git_dir / "baseline").write_text(tree, encoding="ascii")
+
+    def _diff(self) -> Patch:
+        recorded = self._git_dir / "baseline"
+        if not recorded.exists():
+            return self._nothing()
+        tree = recorded.read_text(encoding="ascii")
+        unreadable = self._add_present()
+        compared = ["--cached", "--no-ext-diff", "--no-textconv", "--find-renames", tree]
+        with self._patch.open("wb") as target:
+            shown = ["--binary", "--full-index", "--no-color", "--src-prefix=a/", "--dst-prefix=b/"]
+            self._git("diff", *shown, *compared, output=target.fileno())
+        names = self._git("diff", "--name-only", "-z", *compared)
+        ignored = self._git("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+        size, digest = _digest(self._patch)
+        return Patch(
+            self._patch,
+            digest,
+            size,
+            names.count(b"\0"),
+            tuple(os.fsdecode(name) for name in ignored.split(b"\0")[:20] if name),
+            unreadable,
+        )
+
+    def _add_present(self) -> str:
+        """Bring the index up to the workspace; repositories inside it count as plain folders."""
+        added = self._run("add", "--all", "--ignore-errors", "--", ".")
+        for folder in self._gitlinks():
+            self._git("update-index", "--force-remove", "-z", "--stdin", stdin=folder + b"\0")
+            self._add(_files(self._workspace, folder))
+        if added.returncode == 0:
+            return ""
+        return added.stderr.decode("utf-8", "replace").strip()[:_ERROR_CHARS]
+
+    def _gitlinks(self) -> Sequence[bytes]:
+        lines = self._git("ls-files", "-z", "--stage").split(b"\0")
+        return [line.split(b"\t", 1)[1] for line in lines if line.startswith(b"160000 ")]
+
+    def _add(self, names: Iterator[bytes]) -> None:
+        self._git("update-index", "-z", "--add", "--stdin", stdin=b"".join(name + b"\0" for name in names))
+
+    def _git(
+        self, *arguments: str, stdin: bytes = b"", output: int = subprocess.PIPE, placed: bool = True
+    ) -> bytes:
+        done = self._run(*arguments, stdin=stdin, output=output, placed=placed)
+        if done.returncode != 0:
+            said = done.stderr.decode("utf-8", "replace").strip()[:_ERROR_CHARS]
+            raise ChangesFailed(f"git {arguments[0]} failed ({done.returncode}): {said}")
+        return done.stdout or b""
+
+    def _run(
+        self, *arguments: str, stdin: bytes = b"", output: int = subprocess.PIPE, placed: bool = True
+    ) -> subprocess.CompletedProcess[bytes]:
+        where = [f"--git-dir={self._git_dir}", f"--work-tree={self._workspace}"] if placed else []
+        settings = [part for key, value in _CONFIG.items() for part in ("-c", f"{key}={value}")]
+        try:
+            return subprocess.run(
+                ["git", *where, *settings, *arguments],
+                cwd=self._workspace,
+                env=_environment(self._git_dir.parent),
+                input=stdin,
+                stdout=output,
+                stderr=subprocess.PIPE,
+                check=False,
+            )
+        except OSError as error:
+            raise ChangesFailed(f"git can't be started: {error.strerror}") from error
+
+
+def _environment(home: Path) -> dict[str, str]:
+    """Nothing of the caller's but the path: no configuration, no prompts, no locale."""
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": str(home),
+        "LC_ALL": "C",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_LITERAL_PATHSPECS": "1",
+    }
+
+
+def _files(workspace: Path, below: bytes) -> Iterator[bytes]:
+    """Every file and link below a folder, relative to the workspace, `.git` left out."""
+    root = os.fsencode(workspace)
+    for folder, folders, names in os.walk(os.path.join(root, below)):  # noqa: PTH118 - bytes paths
+        folders[:] = [name for name in folders if name != b".git"]
+        linked = [name for name in folders if os.path.islink(os.path.join(folder, name))]  # noqa: PTH114, PTH118
+        for name in (*names, *linked):
+            path = os.path.join(folder, name)  # noqa: PTH118
+            if name != b".git" and (os.path.islink(path) or os.path.isfile(path)):  # noqa: PTH113, PTH114
+                yield os.path.relpath(path, root)
+
+
+def _digest(path: Path) -> tuple[int, str]:
+    """Size, and the RFC 9530 digest."""
+    size, digest = 0, hashlib.sha256()
+    with path.open("rb") as source:
+        while chunk := source.read(_CHUNK_BYTES):
+            size += len(chunk)
+            digest.update(chunk)
+    return size, f"sha-256=:{base64.b64encode(digest.digest()).decode()}:"

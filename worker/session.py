@@ -1,0 +1,196 @@
+"""A job's run from its first to its last message, whatever the transport.
+
+The hosted worker and the orchestrator's in-process jobs both run this; what differs is the transport, the
+local tools, and what happens to the workspace before and after.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tool_registry.clock import Clock
+from tool_registry.context import ToolContext
+from tool_registry.errors import PortsideError
+from tool_registry.execution import Surroundings, ToolExecutor
+from tool_registry.explain import Explainer
+from tool_registry.redaction import Redactor
+from tool_registry.registry import ToolRegistry
+from tool_registry.tool import Tool
+from tool_registry.truncation import DEFAULT_OUTPUT_BYTES
+from worker.calls import CallRunner
+from worker.context import opening
+from worker.errors import job_is_over
+from worker.events import EventSink
+from worker.finish import FinishTool
+from worker.history import History
+from worker.inbox import Inbox
+from worker.limits import deadline_reason
+from worker.loop import AgentLoop, LoopEnd, LoopParts
+from worker.outputs import OutputFiles
+from worker.protocol.job import JobDescription, JobOutcome
+from worker.surface import ToolSurface
+from worker.transport import Transport
+from worker.window import ContextWindow
+
+# What the orchestrator has shortened to its own bound is not shortened again by a few bytes of a path.
+_OUTPUT_BYTES = DEFAULT_OUTPUT_BYTES + 2_048
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why a run was ended from outside."""
+
+    outcome: JobOutcome
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """What a run needs beside the job.
+
+    Attributes:
+        workspace: the root as the model is told.
+        attempt: part of every idempotency key.
+        output_dir: where long outputs are kept whole.
+        context_tokens: the conversation's budget.
+    """
+
+    workspace: str
+    attempt: int
+    output_dir: Path
+    context_tokens: int = 120_000
+
+
+class Session:
+    """One job's registry, loop and lines, put together.
+
+    Attributes:
+        events: the job's timeline; flush it after the last event.
+    """
+
+    def __init__(
+        self,
+        job: JobDescription,
+        transport: Transport,
+        settings: SessionSettings,
+        *,
+        clock: Clock,
+        redactor: Redactor | None = None,
+        explainer: Explainer | None = None,
+    ) -> None:
+        self._job = job
+        self._transport = transport
+        self._settings = settings
+        self._clock = clock
+        self._redactor = redactor or Redactor(patterns=False)
+        self._stop: Stop | None = None
+        self._task: asyncio.Task[LoopEnd] | None = None
+        self._loop: AgentLoop | None = None
+        self._finish = FinishTool()
+        self._registry = ToolRegistry()
+        self.events = EventSink(transport, clock)
+        self._inbox = Inbox(
+            transport,
+            on_cancel=lambda text: self.stop("cancelled", text or "cancelled"),
+            on_job_over=lambda error: self.stop("cancelled", error.message),
+        )
+        surroundings = Surroundings(
+            clock=clock,
+            redactor=self._redactor,
+            keeper=OutputFiles(settings.output_dir),
+            explainer=explainer,
+            max_output_bytes=_OUTPUT_BYTES,
+        )
+        self._surface = ToolSurface(
+            self._registry,
+            ToolExecutor(self._registry, surroundings),
+            transport,
+            attempt=settings.attempt,
+            output_dir=settings.output_dir,
+        )
+
+    def stop(self, outcome: JobOutcome, reason: str) -> None:
+        """End the run; the first reason counts. The running tool is stopped first."""
+        if self._stop is None:
+            self._stop = Stop(outcome, reason)
+            if self._task is not None:
+                self._task.cancel()
+
+    async def run(self, local_tools: Iterable[Tool]) -> LoopEnd:
+        """Run to the end.
+
+        Returns:
+            How it ended, also for a failure; what was said so far is in the timeline.
+        """
+        self._surface.add_local([*local_tools, self._finish])
+        background = [asyncio.create_task(self.events.run()), asyncio.create_task(self._inbox.run())]
+        try:
+            return await self._until_end()
+        finally:
+            for task in background:
+                task.cancel()
+            await asyncio.gather(*background, return_exceptions=True)
+            await self._acknowledge()
+
+    async def _until_end(self) -> LoopEnd:
+        self._task = asyncio.create_task(self._converse())
+        if self._stop is not None:
+            self._task.cancel()
+        left_s = (self._job.limits.deadline_at - self._clock.now()).total_seconds()
+        try:
+            done, _ = await asyncio.wait({self._task}, timeout=max(left_s, 0.0))
+            if not done:
+                self.stop("limit", deadline_reason(self._job.limits))
+                await asyncio.wait({self._task})
+        except asyncio.CancelledError:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+            raise
+        if self._stop is not None and self._task.cancelled():
+            return self._ended(self._stop.outcome, self._stop.reason)
+        try:
+            return self._task.result()
+        except PortsideError as error:
+            return self._ended("cancelled" if job_is_over(error) else "failed", error.message)
+
+    async def _converse(self) -> LoopEnd:
+        try:
+            await self._surface.refresh()
+        except PortsideError as error:
+            if job_is_over(error):
+                raise
+            # A job that silently lost its tools is worse than one that did not start.
+            return LoopEnd("failed", f"the tool catalogue could not be fetched: {error.message}")
+        self._loop = self._assemble()
+        return await self._loop.run()
+
+    def _assemble(self) -> AgentLoop:
+        job, transport = self._job, self._transport
+        agent = job.agent
+        context = ToolContext(job.job_id, "", agent.name, agent.instance_id, agent.network)
+        parts = LoopParts(
+            surface=self._surface,
+            runner=CallRunner(self._surface, self.events, self._redactor, context),
+            finish=self._finish,
+            history=History(opening(job, self._settings.workspace, self._surface.instructions)),
+            window=ContextWindow(transport, self._settings.context_tokens),
+            events=self.events,
+            inbox=self._inbox,
+            clock=self._clock,
+        )
+        return AgentLoop(job, transport, parts)
+
+    def _ended(self, outcome: JobOutcome, reason: str) -> LoopEnd:
+        loop = self._loop
+        if loop is None:
+            return LoopEnd(outcome, reason)
+        return LoopEnd(outcome, reason, loop.last_text or None, loop.spent.iterations)
+
+    async def _acknowledge(self) -> None:
+        try:
+            await self._inbox.acknowledge()
+        except PortsideError as error:
+            self.events.warn(f"deliveries could not be acknowledged: {error.message}")

@@ -1,0 +1,110 @@
+"""A command and everything it started."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import signal
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+from worker.tools import supervisor
+
+_LAST_WORDS_S = 2.0
+
+
+class ProcessTree:
+    """A running command with its descendants, watched by a supervisor process of its own.
+
+    Attributes:
+        pid: the shell's process id; it leads a session and process group of that number.
+    """
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._exit_code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._started = asyncio.Event()
+        self.pid = 0
+        self._following = asyncio.create_task(self._follow())
+
+    @classmethod
+    async def start(
+        cls,
+        command: Sequence[str],
+        *,
+        python: Sequence[str],
+        directory: Path,
+        environment: Mapping[str, str],
+        out: int,
+        err: int,
+    ) -> Self:
+        """Start a command in a session of its own, with empty input.
+
+        Args:
+            command: absolute path of the program, and its arguments.
+            python: how a Python interpreter is started; it runs the supervisor.
+            directory: where the command starts.
+            environment: its whole environment.
+            out: descriptor for its standard output.
+            err: descriptor for its standard error.
+
+        Raises:
+            OSError: it could not be started.
+        """
+        process = await asyncio.create_subprocess_exec(
+            *python, "-I", "-S", str(Path(supervisor.__file__)), str(out), str(err), *command,
+            stdin=PIPE, stdout=PIPE, stderr=err, pass_fds=(out, err), cwd=directory, env=environment,
+            start_new_session=True,
+        )  # fmt: skip
+        tree = cls(process)
+        await tree._started.wait()
+        if not tree.pid:
+            raise OSError(errno.EIO, "its supervisor did not start")
+        return tree
+
+    async def exit_code(self) -> int:
+        """Wait for the shell itself; negative is the number of the signal that ended it."""
+        return await asyncio.shield(self._exit_code)
+
+    async def gone(self) -> None:
+        """Wait until the last descendant has ended."""
+        await asyncio.shield(self._following)
+
+    def survivors(self) -> list[int]:
+        """The processes that still run, other than the shell."""
+        return [pid for pid in supervisor.descendants(self._process.pid) if pid != self.pid]
+
+    async def end(self) -> None:
+        """End the whole tree: SIGTERM, 2 s later SIGKILL; return when it is gone."""
+        stdin = self._process.stdin
+        if stdin is not None:
+            stdin.close()
+        # A process in an uninterruptible wait of the kernel outlives even SIGKILL; the call does not wait for it.
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.gone(), supervisor.GRACE_S + _LAST_WORDS_S)
+
+    async def _follow(self) -> None:
+        stdout = self._process.stdout
+        assert stdout is not None
+        async for line in stdout:
+            word, _, number = line.decode().partition(" ")
+            if word == "started":
+                self.pid = int(number)
+                self._started.set()
+            elif not self._exit_code.done():
+                self._exit_code.set_result(int(number))
+        if not self._exit_code.done():
+            self._supervisor_lost()
+        self._started.set()
+        await self._process.wait()
+
+    def _supervisor_lost(self) -> None:
+        """Somebody killed the supervisor: end at least the shell's own process group."""
+        if self.pid:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+        self._exit_code.set_result(-signal.SIGKILL)

@@ -1,0 +1,151 @@
+"""The process that stands between the worker and one command, so that the command's tree can be ended.
+
+Run as a script: `python -I -S supervisor.py OUT_FD ERR_FD PROGRAM ARGUMENT...`. It is the reaper of every
+orphan below it, so whatever the command starts, `setsid` and double forks included, stays findable as its
+descendant, and zombies are collected here without touching the exit codes of the worker's own children.
+
+Its standard input takes orders: `T` or end of file ends the tree (SIGTERM, 2 s later SIGKILL). Its standard
+output tells: `started PID`, `exited CODE` (negative: the signal's number), and end of file once the
+last descendant is gone. It holds none of the command's pipes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic
+from types import FrameType
+
+GRACE_S = 2.0
+_REPEAT_S = 0.05
+_PR_SET_CHILD_SUBREAPER = 36
+_IGNORED_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE)
+
+
+def descendants(root: int) -> list[int]:
+    """The living processes below `root`, nearest first."""
+    children: dict[int, list[int]] = {}
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            parent = _living_parent(entry.path)
+            if parent is not None:
+                children.setdefault(parent, []).append(int(entry.name))
+    found = list(children.get(root, ()))
+    for pid in found:
+        found.extend(children.get(pid, ()))
+    return found
+
+
+def _living_parent(process: str) -> int | None:
+    try:
+        # The name in brackets may hold anything; the fields after it are plain.
+        state, parent = Path(process, "stat").read_bytes().rpartition(b")")[2].split()[:2]
+    except (FileNotFoundError, ProcessLookupError):
+        return None  # ended while we looked
+    return None if state in {b"Z", b"X"} else int(parent)
+
+
+def signal_tree(root: int, *numbers: signal.Signals) -> None:
+    """Send the signals to every living process below `root`."""
+    for pid in descendants(root):
+        for number in numbers:
+            # Gone meanwhile, or changed to a user that we can't signal.
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+
+
+def _wake(_number: int, _frame: FrameType | None) -> None:
+    """A handler must stand there for the wake-up descriptor to be written."""
+
+
+class Supervisor:
+    """Starts the command, collects the dead, ends the tree on order."""
+
+    def __init__(self, out: int, err: int) -> None:
+        self._out = out
+        self._err = err
+        self._shell = 0
+        self._listening = True
+        self._kill_at: float | None = None
+
+    def run(self, command: list[str]) -> None:
+        """Return when the last descendant is gone."""
+        wake = self._watch_children()
+        self._start(command)
+        while self._reap():
+            ready, _, _ = select.select([0, wake] if self._listening else [wake], [], [], self._patience_s())
+            if wake in ready:
+                os.read(wake, 4096)
+            if 0 in ready:
+                self._obey(os.read(0, 64))
+            if self._kill_at is not None and monotonic() >= self._kill_at:
+                signal_tree(os.getpid(), signal.SIGKILL)
+
+    def _watch_children(self) -> int:
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        for number in _IGNORED_SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        wake, woken = os.pipe()
+        os.set_blocking(woken, False)
+        signal.signal(signal.SIGCHLD, _wake)
+        signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+        return wake
+
+    def _start(self, command: list[str]) -> None:
+        self._shell = os.posix_spawn(
+            command[0],
+            command,
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_DUP2, self._out, 1),
+                (os.POSIX_SPAWN_DUP2, self._err, 2),
+                *((os.POSIX_SPAWN_CLOSE, pipe) for pipe in {self._out, self._err}),
+            ],
+            setsid=True,
+            setsigmask=[],
+            setsigdef=[*_IGNORED_SIGNALS, signal.SIGCHLD, signal.SIGXFSZ],
+        )
+        self._tell(f"started {self._shell}")
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 2)
+        for pipe in {self._out, self._err, nowhere}:
+            os.close(pipe)
+
+    def _reap(self) -> bool:
+        """Collect the dead; False when there is nobody left to wait for."""
+        try:
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return True
+                if pid == self._shell:
+                    self._tell(f"exited {os.waitstatus_to_exitcode(status)}")
+        except ChildProcessError:
+            return False
+
+    def _patience_s(self) -> float | None:
+        if self._kill_at is None:
+            return None
+        return max(_REPEAT_S, self._kill_at - monotonic())
+
+    def _obey(self, order: bytes) -> None:
+        self._listening = bool(order)
+        if self._kill_at is None:
+            self._kill_at = monotonic() + GRACE_S
+            signal_tree(os.getpid(), signal.SIGTERM, signal.SIGCONT)
+
+    @staticmethod
+    def _tell(line: str) -> None:
+        # When the worker is gone, the end of our input ends the tree.
+        with suppress(BrokenPipeError):
+            os.write(1, f"{line}\n".encode())
+
+
+if __name__ == "__main__":
+    Supervisor(int(sys.argv[1]), int(sys.argv[2])).run(sys.argv[3:])

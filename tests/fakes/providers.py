@@ -321,7 +321,8 @@ def _openai_history_fault(messages: list[Body]) -> str | None:
 def _anthropic_history_fault(messages: list[Body]) -> str | None:
     waiting: list[str] = []
     for message in messages:
-        blocks: list[Body] = message["content"] if isinstance(message["content"], list) else []
+        content: Any = message["content"]
+        blocks = cast("list[Body]", content) if isinstance(content, list) else []
         results = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
         if sorted(results) != sorted(waiting):
             return f"tool_use ids {waiting} need results right after; got {results}"

@@ -197,11 +197,11 @@ def test_hostile_schemas_end_soon(family: Family) -> None:
 def test_arrays_take_the_form_their_family_wants() -> None:
     schema: Any = {
         "type": "object",
-        "properties": {"a": {"type": "array"}, "b": {"type": "array", "items": [{}, {}]}},
+        "properties": {"a": {"type": "array"}, "b": {"type": "array", "items": [{"type": "string"}, {}]}},
     }
     assert shape_schema(schema, "openai").schema["properties"] == {
         "a": {"type": "array", "items": {}},
-        "b": {"type": "array", "prefixItems": [{}, {}], "items": {}},
+        "b": {"type": "array", "prefixItems": [{"type": "string"}, {}], "items": {}},
     }
     assert shape_schema(schema, "anthropic").schema["properties"]["a"] == {"type": "array"}
 

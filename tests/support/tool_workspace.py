@@ -20,7 +20,7 @@ import pytest
 from tool_registry.context import ToolContext
 from tool_registry.output import ToolOutput
 from tool_registry.tool import Tool
-from worker.tools.factory import LocalTools, local_tools
+from worker.tools.local_tools import LocalTools, local_tools
 
 INHERITED = {
     "PATH": os.environ["PATH"],

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import httpx
 from pydantic import SecretStr
@@ -22,7 +23,7 @@ from orchestrator.adapters.blobs.files import FileBlobStore
 from orchestrator.adapters.db.network_store import SqlNetworkStore
 from orchestrator.adapters.db.stores import Stores, open_stores
 from orchestrator.adapters.ids.uuid7 import Uuid7Ids
-from orchestrator.adapters.models.hosted import HostedModels
+from orchestrator.adapters.models.on_demand import OnDemand
 from orchestrator.adapters.models.retries import ProviderRetries
 from orchestrator.adapters.models.router import ModelRouter
 from orchestrator.adapters.models.scripted import ScriptedModels
@@ -37,6 +38,7 @@ from orchestrator.http.operator_jobs import JobDefaults, OperatorServices
 from orchestrator.http.operator_tools import ToolServices
 from orchestrator.http.problems import problem_of
 from orchestrator.http.worker_routes import WorkerServices
+from orchestrator.ports.models import ModelProvider
 from orchestrator.services.active_jobs import ActiveJobs
 from orchestrator.services.audit_log import AuditLog
 from orchestrator.services.catalogues import Catalogues
@@ -140,6 +142,7 @@ async def _wire(settings: Settings, engine: DockerEngine, stack: AsyncExitStack)
     api = UnixSocket(app, settings.api_socket, mode=0o600)
     await api.open()
     stack.push_async_callback(api.close)
+    stack.callback(jobs.parts.timeline.close)
     return Orchestrator(settings, app, stack.pop_all())
 
 
@@ -351,17 +354,24 @@ def _models(settings: Settings, timeline: Timeline, clock: SystemClock) -> Model
     retries = ProviderRetries(on_wait, clock)
     return ModelRouter(
         {
-            "openai": HostedModels(
-                "openai",
-                api_key=_secret(settings.openai_api_key) or "",
-                retries=retries,
-                base_url=settings.model_base_url or None,
-            ),
-            "anthropic": HostedModels(
-                "anthropic", api_key=_secret(settings.anthropic_api_key) or "", retries=retries
-            ),
+            "openai": OnDemand(lambda: _hosted("openai", settings, retries)),
+            "anthropic": OnDemand(lambda: _hosted("anthropic", settings, retries)),
             "scripted": ScriptedModels(),
         }
+    )
+
+
+def _hosted(
+    dialect: Literal["openai", "anthropic"], settings: Settings, retries: ProviderRetries
+) -> ModelProvider:
+    from orchestrator.adapters.models.hosted import HostedModels
+
+    openai = dialect == "openai"
+    return HostedModels(
+        dialect,
+        api_key=_secret(settings.openai_api_key if openai else settings.anthropic_api_key) or "",
+        retries=retries,
+        base_url=(settings.model_base_url or None) if openai else None,
     )
 
 

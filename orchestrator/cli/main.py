@@ -111,8 +111,8 @@ async def _run(settings: Settings, request: runs.RunRequest, output: Output) -> 
     hosted = request.body["mode"] == JobMode.HOSTED
     async with orchestrator_for(settings, output.say, needs_engine=hosted) as client:
         job = await runs.launch(client, request)
-        ended = await runs.watch(client, job["id"], output)
-        return await runs.conclude(client, ended, request, output)
+        events = await runs.watch(client, job["id"], output)
+        return await runs.conclude(client, job["id"], events, request, output)
 
 
 def chosen_model(asked: str, settings: Settings, output: Output) -> str:

@@ -46,44 +46,52 @@ async def launch(client: OperatorClient, request: RunRequest) -> dict[str, Any]:
     return await client.post("/api/v1/jobs", body)
 
 
-async def watch(client: OperatorClient, job_id: str, output: Output) -> dict[str, Any]:
-    """Show the timeline until the job has ended; answers the job as it ended."""
+async def watch(client: OperatorClient, job_id: str, output: Output) -> list[dict[str, Any]]:
+    """Show the timeline until the job has ended; answers all of its events."""
     printer = TimelinePrinter(output.console)
+    events: list[dict[str, Any]] = []
     async for event in client.events(job_id):
+        events.append(event)
         if output.as_json:
             output.json_line({"event": event})
         else:
             printer.show(event)
-    return await client.get(f"/api/v1/jobs/{job_id}")
+    return events
 
 
-async def conclude(client: OperatorClient, job: dict[str, Any], request: RunRequest, output: Output) -> int:
+async def conclude(
+    client: OperatorClient,
+    job_id: str,
+    events: list[dict[str, Any]],
+    request: RunRequest,
+    output: Output,
+) -> int:
     """Show the diff and every call's verdict, and apply the diff if asked.
 
     Returns:
         The exit code: 0, or 3 when the job failed.
     """
+    job = await client.get(f"/api/v1/jobs/{job_id}")
     patch = b""
     if job["changes_bytes"] is not None:
         patch = await client.bytes(f"/api/v1/jobs/{job['id']}/diff")
-    calls = await client.get(f"/api/v1/jobs/{job['id']}/calls")
     done = job["state"] == "completed"
     if done and request.apply and request.workspace is not None:
         apply_patch(patch, request.workspace)
     if output.as_json:
-        output.json_line({"job": job, "calls": calls, "diff": patch.decode("utf-8", "replace")})
+        output.json_line({"job": job, "diff": patch.decode("utf-8", "replace")})
     else:
-        _show(job, calls, patch, request, output)
+        _show(job, events, patch, request, output)
     return 0 if done else JOB_FAILED
 
 
 def _show(
-    job: dict[str, Any], calls: list[dict[str, Any]], patch: bytes, request: RunRequest, output: Output
+    job: dict[str, Any], events: list[dict[str, Any]], patch: bytes, request: RunRequest, output: Output
 ) -> None:
     console = output.console
     if patch.strip():
         console.print(Syntax(patch.decode("utf-8", "replace"), "diff", background_color="default"))
-    console.print(calls_table(calls))
+    console.print(calls_table(events))
     if job["message"]:
         console.print(job["message"], markup=False, highlight=False)
     if job["state"] != "completed":

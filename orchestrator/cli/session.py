@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 from container.engine.errors import EngineError
-from orchestrator import main
 from orchestrator.cli.client import OperatorClient
 from orchestrator.cli.failures import CommandFailed
+from orchestrator.logs import log_to
 from orchestrator.ports.errors import StoreError
 from orchestrator.settings import Settings
 from tool_registry.errors import PortsideError
@@ -19,7 +19,7 @@ Say = Callable[[str], None]
 @asynccontextmanager
 async def orchestrator_for(
     settings: Settings, say: Say, *, needs_engine: bool = True
-) -> AsyncIterator[OperatorClient]:
+) -> AsyncGenerator[OperatorClient]:
     """A client of the orchestrator that answers on the home's socket; starts an embedded one when none does.
 
     Args:
@@ -40,14 +40,23 @@ async def orchestrator_for(
 
 
 @asynccontextmanager
-async def embedded(
-    settings: Settings, say: Say, *, needs_engine: bool = True
-) -> AsyncIterator[main.Orchestrator]:
+async def embedded(settings: Settings, say: Say, *, needs_engine: bool = True) -> AsyncGenerator[None]:
     """An orchestrator in this process, for as long as the context lasts.
 
     Raises:
         CommandFailed: as `orchestrator_for`.
     """
+    settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (settings.home / "portside.log").open("a", encoding="utf-8") as log:
+        log_to(log)
+        async with _running(settings, say, needs_engine=needs_engine):
+            yield
+
+
+@asynccontextmanager
+async def _running(settings: Settings, say: Say, *, needs_engine: bool) -> AsyncGenerator[None]:
+    from orchestrator import main  # takes a second; a running orchestrator needs none of it
+
     try:
         engine = await main.open_engine(settings, needed=needs_engine)
         if needs_engine and not settings.image:
@@ -56,6 +65,6 @@ async def embedded(
     except (EngineError, PortsideError, StoreError, OSError) as error:
         raise CommandFailed(str(error)) from error
     try:
-        yield orchestrator
+        yield
     finally:
         await orchestrator.close()

@@ -140,21 +140,18 @@ def _sharing(calls: _Calls) -> list[Tool]:
             "Claiming the same scope again renews it.",
             schemas.CLAIM,
             calls.claim,
-            idempotent=True,
         ),
         _tool(
             "network_release",
             "Release a claim of yours before it expires, so that peers can go on. Releasing twice is fine.",
             schemas.RELEASE,
             calls.release,
-            idempotent=True,
         ),
         _tool(
             "network_publish_artifact",
             "Publish where a piece of finished work is, for your peers, and get its reference.",
             schemas.PUBLISH_ARTIFACT,
             calls.publish_artifact,
-            idempotent=True,
         ),
         _tool(
             "network_register_capabilities",
@@ -162,7 +159,6 @@ def _sharing(calls: _Calls) -> list[Tool]:
             "previous declaration, grants no rights, and leaves your definition's capabilities alone.",
             schemas.REGISTER_CAPABILITIES,
             calls.register_capabilities,
-            idempotent=True,
         ),
     ]
 
@@ -174,14 +170,14 @@ def _tool(
     handler: Handler,
     *,
     read_only: bool = False,
-    idempotent: bool = False,
 ) -> NetworkTool:
     traits = ToolTraits(
         source=ToolSource.NETWORK,
         owner=OWNER,
         original_name=name,
         read_only=read_only,
-        idempotent=read_only or idempotent,
+        # The service knows a call that is repeated by its id, so any of these may run again after a crash.
+        idempotent=True,
         surface="worker",
     )
     return NetworkTool(ToolDefinition.of(name, description, schema), traits, handler)

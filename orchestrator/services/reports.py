@@ -134,10 +134,13 @@ class WorkerReports:
         await self._parts.timeline.append(job.id, events)
 
     async def status(self, job: Job, state: str, message: str | None, iteration: int) -> None:
-        """Where the worker stands."""
-        await self._parts.timeline.note(
-            job.id, "status", state=job.state, message=message or state, iteration=iteration
-        )
+        """Where the worker stands; it is heard of, and what it says is in the timeline."""
+        await self._membership.heartbeat(job.instance_id)
+        if message is not None:
+            text = f"{state}: {message}"
+            await self._parts.timeline.note(
+                job.id, "status", state=job.state, message=text, iteration=iteration
+            )
 
     async def deliveries(self, job: Job, *, wait_s: float, acks: Collection[str]) -> list[PendingDelivery]:
         """What waits for the job; waits for something up to 25 s. Comes again until acknowledged."""
@@ -149,7 +152,7 @@ class WorkerReports:
         while True:
             pending = await parts.deliveries.pending(job.id)
             left_s = deadline - parts.clock.monotonic()
-            if pending or left_s <= 0:
+            if pending or left_s <= 0 or parts.timeline.closed:
                 return pending
             await parts.timeline.changes(job.id, left_s)
 

@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -159,6 +160,13 @@ class Circling(Server):
         return {"tools": [tool(f"t{index}") for index in range(8)], "nextCursor": "x"}
 
 
+class Crowded(Server):
+    """2,000 tools on one page."""
+
+    def page(self, cursor: str | None) -> Message:
+        return {"tools": [tool(f"t{index}") for index in range(2_000)]}
+
+
 class Instructing(Server):
     """Has something to say about its tools."""
 
@@ -186,10 +194,11 @@ class Endless(Server):
 
 
 class Changing(Server):
-    """After `login` it offers `search` alone and says so five times; it counts its lists."""
+    """After `login` it offers `search` alone and says so five times in 50 ms; it counts its lists."""
 
     tools = (tool("login"),)
     lists = 0
+    notices = 1
 
     def page(self, cursor: str | None) -> Message:
         self.lists += 1
@@ -198,11 +207,17 @@ class Changing(Server):
     def call(self, message: Message, name: str, arguments: Message) -> Iterator[Message | bytes]:
         if name == "login":
             self.tools = (tool("search"),)
-            for _ in range(5):
-                yield notice("notifications/tools/list_changed")
+            yield notice("notifications/tools/list_changed")
+            threading.Thread(target=self.repeat).start()
             yield result(message, text("welcome"))
         else:
-            yield result(message, text(str(self.lists)))
+            yield result(message, text(json.dumps([self.lists, self.notices])))
+
+    def repeat(self) -> None:
+        while self.notices < 5:
+            threading.Event().wait(0.01)
+            os.write(1, json.dumps(notice("notifications/tools/list_changed")).encode() + b"\n")
+            self.notices += 1
 
 
 class Noisy(Server):

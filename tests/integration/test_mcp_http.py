@@ -169,6 +169,24 @@ async def test_a_call_that_is_never_answered_times_out_and_the_server_is_told():
         assert notice["params"]["requestId"] == call["id"]
 
 
+async def test_a_notice_that_is_never_accepted_does_not_hold_the_next_call():
+    """BR-068: the message that cancels a call may not block the conversation."""
+    entry = {"timeout_s": 10}
+    async with HttpServer(Server()) as server, running({"s": {"url": server.url, **entry}}) as found:
+        server.intercept = lambda request: (
+            Reply(hang=True)
+            if _is_call(request) or (request.body and request.body["method"] == "notifications/cancelled")
+            else None
+        )
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(found.call, "echo")
+            await until(lambda: "tools/call" in server.methods())
+            tasks.cancel_scope.cancel()
+        await until(lambda: "notifications/cancelled" in server.methods())
+        server.intercept = lambda _request: None
+        assert (await found.call("echo", {"text": "next"})).result == "next"
+
+
 async def test_a_token_that_was_rotated_is_read_again_and_the_call_repeated():
     """BR-070: one re-read, one retry; a 401 proves that the call did not run."""
     valid = "old"

@@ -152,6 +152,13 @@ async def test_a_list_without_end_is_read_for_fifty_pages():
         assert "50 pages" in found.status().problems[0]
 
 
+async def test_of_a_crowd_of_tools_the_first_thousand_are_taken():
+    """BR-053: 1,024 tools of one server at most, and a note about the rest."""
+    async with running({"s": fakes.command(fakes.Crowded)}) as found:
+        assert len(found.names()) == 1_024
+        assert "more than 1,024 tools" in found.status().problems[0]
+
+
 async def test_an_entry_that_can_not_be_used_costs_only_itself():
     """BR-055, BR-059: a name listed twice keeps its first definition; the rest says why it is missing."""
     async with running({"s": fakes.command(fakes.Mixed)}) as found:
@@ -171,8 +178,11 @@ async def test_changed_tools_are_offered_when_the_call_that_changed_them_returns
         assert found.names() == ["search"]
         with pytest.raises(ToolNotFound, match="no longer offers 'login'"):
             await login.execute({}, CONTEXT)
-        assert int((await found.call("search")).result) <= 3
-        assert int((await found.call("search")).result) <= 3
+        lists, notices = 0, 0
+        while notices < 5:
+            lists, notices = json.loads((await found.call("search")).result)
+        lists, _ = json.loads((await found.call("search")).result)
+        assert 2 <= lists <= 4
 
 
 async def test_noise_on_stdout_is_skipped():

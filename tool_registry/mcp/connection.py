@@ -119,7 +119,7 @@ class ServerConnection:
     def close(self) -> None:
         """End `run`, soon and in order."""
         self._closing = True
-        if self._session is not None:
+        if self._session is not None and not self._relisting:
             self._session.notices.end()
         elif self._scope is not None:
             self._scope.cancel()

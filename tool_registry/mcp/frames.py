@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any, cast
 
 import pydantic
-import pydantic_core
 from mcp_types import (
     INTERNAL_ERROR,
     JSONRPCError,
@@ -59,7 +59,7 @@ def parse_message(data: bytes) -> JSONRPCMessage | None:
     completed, since its request would wait for ever otherwise.
     """
     try:
-        value: Any = pydantic_core.from_json(data)
+        value: Any = json.loads(data)
         if not isinstance(value, dict):
             return None
         body = cast("dict[str, Any]", value)

@@ -21,7 +21,7 @@ from tool_registry.mcp.frames import MAX_MESSAGE_BYTES, parse_message
 from tool_registry.mcp.transport import Wire
 
 CONNECT_TIMEOUT_S = 10.0
-NOTE_TIMEOUT_S = 5.0
+NOTE_TIMEOUT_S = 2.0
 GOODBYE_TIMEOUT_S = 2.0
 _MAX_REFUSAL_BYTES = 64 * 1024
 _MAX_PARSED_BYTES = 64 * 1024

@@ -73,20 +73,17 @@ async def read_listing(session: Session) -> Listing:
         cursor = next_cursor(page)
         if cursor is None:
             break
-        if cursor in seen or len(tools) >= MAX_TOOLS:
-            problems.append(_stopped(cursor in seen))
+        if len(tools) >= MAX_TOOLS:
+            break
+        if cursor in seen:
+            problems.append("the server repeats a page cursor of its tool list; reading stopped there")
             break
         seen.add(cursor)
     else:
         problems.append(f"the list goes on after {MAX_PAGES} pages; the rest was not read")
-    kept = tuple(tools.values())[:MAX_TOOLS]
-    return Listing(kept, tuple(problems[:100]))
-
-
-def _stopped(repeated: bool) -> str:  # noqa: FBT001 - a private either-or
-    if repeated:
-        return "the server repeats a page cursor of its tool list; reading stopped there"
-    return f"the server lists more than {MAX_TOOLS} tools; the rest was not read"
+    if (cursor is not None and len(tools) >= MAX_TOOLS) or len(tools) > MAX_TOOLS:
+        problems.insert(0, f"the server lists more than {MAX_TOOLS:,} tools; the rest is left out")
+    return Listing(tuple(tools.values())[:MAX_TOOLS], tuple(problems[:100]))
 
 
 def _take(raw: Any, tools: dict[str, ServerTool], problems: list[str], session: Session) -> None:

@@ -1,6 +1,6 @@
 """What a store may raise.
 
-StoreError              also by itself: the database is damaged, or no database at all
+StoreError              also by itself: the database is damaged, or there is none; no usable master key
 ├── StoreUnavailable    the database does not answer or is locked; retryable
 ├── AlreadyExists       the identifier is taken
 ├── OwnerMissing        what the new row belongs to, such as its job, is not there

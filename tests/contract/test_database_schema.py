@@ -12,7 +12,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, inspect, text
 
 from orchestrator.adapters.db.database import Database
-from orchestrator.adapters.db.tables import metadata
+from orchestrator.adapters.db.tables_network import metadata
 from orchestrator.ports.errors import SchemaTooNew
 from tests.support.postgres import PostgresServer
 

@@ -11,7 +11,11 @@ import anyio
 import pytest
 
 from orchestrator.adapters.db.database import Database
+from orchestrator.adapters.db.stores import Stores, open_stores
+from tests.fakes.frozen_clock import FrozenClock
+from tests.support.jobs import START
 from tests.support.postgres import PostgresMissing, PostgresServer, find_programs
+from tests.support.sealing import make_sealer
 
 
 @pytest.fixture(scope="session")
@@ -73,3 +77,11 @@ async def database(database_url: str) -> AsyncIterator[Database]:
     opened = await Database.open(database_url)
     yield opened
     await opened.close()
+
+
+@pytest.fixture
+async def sqlite_stores(sqlite_url: str) -> AsyncIterator[Stores]:
+    """All stores over a SQLite database of this test's own: for tests of services."""
+    stores = await open_stores(sqlite_url, sealer=make_sealer(), clock=FrozenClock(START))
+    yield stores
+    await stores.close()

@@ -10,11 +10,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
+from orchestrator.ports.errors import StoreError
+
 _BYTES = 32
 _ADVICE = "make one with: openssl rand -base64 32"
 
 
-class MasterKeyUnusable(Exception):
+class MasterKeyUnusable(StoreError):
     """There is a master key, but it can't be used; the message says what to do."""
 
 

@@ -70,6 +70,7 @@ class MemoryTransport:
         self.instructions: list[str] = []
         self.policies: dict[str, ToolPolicy] = {}
         self.version = "sha256:1"
+        self.known_versions: list[str | None] = []
         self.catalog_error: PortsideError | None = None
         self.remote: Callable[[ExecuteRequest], Awaitable[WireToolOutput]] = _nothing
         self.executed: list[tuple[str, ExecuteRequest, float]] = []
@@ -108,6 +109,7 @@ class MemoryTransport:
         return self.summarise(request)
 
     async def catalog(self, known_version: str | None) -> Catalog | None:
+        self.known_versions.append(known_version)
         if self.catalog_error is not None:
             raise self.catalog_error
         if known_version == self.version:

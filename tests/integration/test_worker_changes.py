@@ -133,7 +133,7 @@ async def test_hooks_filters_and_attributes_of_the_workspace_have_no_say(
     home.mkdir()
     (home / ".gitconfig").write_text(
         f'[filter "f"]\n clean = "touch {marker}; cat"\n'
-        f'[diff]\n noprefix = true\n external = "touch {marker}"\n'
+        f'[diff]\n noprefix = true\n context = 0\n external = "touch {marker}"\n'
         f'[core]\n autocrlf = input\n hooksPath = {tmp_path}\n fsmonitor = "touch {marker}"\n'
     )
     monkeypatch.setenv("HOME", str(home))
@@ -149,6 +149,7 @@ async def test_hooks_filters_and_attributes_of_the_workspace_have_no_say(
     patch = await baseline.diff()
     assert b"+two\r\n" in patch.path.read_bytes()
     assert b"--- a/a.txt" in patch.path.read_bytes()
+    assert b"\n $Id$\r\n" in patch.path.read_bytes()
     assert not marker.exists()
 
 

@@ -141,6 +141,7 @@ async def test_a_change_of_the_catalogue_reaches_the_next_step_and_repeats_no_in
     await run(transport, tmp_path, echo())
     assert [tool.name for tool in transport.requests[1].tools] == ["echo", "finish", "new"]
     assert "use new well" not in str(transport.requests[1].messages)
+    assert transport.known_versions == [None, "sha256:1", "sha256:1"]
     assert "added: new; removed: old" in transport.logs()
 
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-pytest_plugins = ["tests.support.docker_engine", "tests.support.stores", "tests.support.tool_workspace"]
+pytest_plugins = [
+    "tests.support.command_line",
+    "tests.support.docker_engine",
+    "tests.support.stores",
+    "tests.support.tool_workspace",
+]
 
 
 @pytest.fixture

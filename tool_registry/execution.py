@@ -35,7 +35,7 @@ from tool_registry.rate_limit import RateLimiter
 from tool_registry.redaction import Redactor, masked
 from tool_registry.registry import Entry, ToolRegistry
 from tool_registry.schema import CompiledSchema
-from tool_registry.tool import Approval
+from tool_registry.tool import Approval, ToolSource
 from tool_registry.truncation import DEFAULT_OUTPUT_BYTES, cut_middle
 from tool_registry.visibility import HIDDEN_BECAUSE, Hidden, ToolState, hosted_visibility
 
@@ -154,6 +154,8 @@ class ToolExecutor:
         return entry
 
     async def _valid(self, entry: Entry, params: dict[str, Any]) -> dict[str, Any]:
+        if entry.traits.source is ToolSource.PROXY:
+            return params  # held to the same schema where it runs, and its verdict is recorded there
         schema = entry.schema
         if schema is None:
             raise ToolNotHosted(f"{entry.name!r} has no schema", reason=ToolState.NEEDS_SCHEMA)

@@ -12,14 +12,14 @@ from wasmtime import _ffi as ffi  # the deadline callback has no public name
 from wasmtime.component import Component, Func, Instance
 
 from wasm_tools.causes import Cause, Failure, classify
-from wasm_tools.engine import WasmEngine
-from wasm_tools.host import Host, RefusingHost
+from wasm_tools.engine import TICK_S, WasmEngine
+from wasm_tools.host import Host, HostDenied, RefusingHost
 from wasm_tools.limits import Limits
-from wasm_tools.link import make_linker, make_record, sealed_wasi
+from wasm_tools.link import SleepDenied, make_linker, make_record, sealed_wasi
 from wasm_tools.state import CallState
 from wasm_tools.surface import TOOL_INTERFACE, Surface
 
-_TICKS_BETWEEN_CHECKS = 2
+_MOST_TICKS_BETWEEN_CHECKS = 10
 _DEADLINE_CALLBACK = ctypes.CFUNCTYPE(
     ctypes.c_size_t,
     ctypes.POINTER(ffi.wasmtime_context_t),
@@ -115,14 +115,19 @@ def _arm(store: Store, state: CallState) -> object:
             # wasmtime takes the error over and frees it.
             error = WasmtimeError("wasm trap: interrupt")._consume()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - no public way
             return ctypes.cast(error, ctypes.c_void_p).value or 0
-        delta[0] = _TICKS_BETWEEN_CHECKS
+        delta[0] = _ticks_to_next_check(state)
         kind[0] = 0  # go on
         return 0
 
     callback = _DEADLINE_CALLBACK(check)
     ffi.wasmtime_store_epoch_deadline_callback(store.ptr(), callback, None, _NO_FINALIZER)
-    store.set_epoch_deadline(_TICKS_BETWEEN_CHECKS)
+    store.set_epoch_deadline(_ticks_to_next_check(state))
     return callback
+
+
+def _ticks_to_next_check(state: CallState) -> int:
+    """Often enough to notice a cancellation, seldom enough that many busy guests leave the GIL alone."""
+    return min(int(state.remaining_s() / TICK_S) + 1, _MOST_TICKS_BETWEEN_CHECKS)
 
 
 def _export(store: Store, instance: Instance, function: str) -> Func:
@@ -137,14 +142,17 @@ def _failure(state: CallState, error: WasmtimeError) -> Failure:
     if state.has_to_end():
         return _ended(state)
     if state.host_failure is not None:
-        return Failure(Cause.HOST_REFUSED, f"The host ended the tool's call: {state.host_failure}.")
+        ours = not isinstance(state.host_failure, HostDenied | SleepDenied)
+        words = "a host function failed" if ours else str(state.host_failure)
+        return Failure(Cause.HOST_REFUSED, f"The host ended the tool's call: {words}.")
     return classify(error, state.stderr.last_line())
 
 
 def _ended(state: CallState) -> Failure:
     if state.timed_out:
+        how = "asked to sleep beyond" if state.slept else "was stopped at"
         limit = f"{state.limits.timeout_s:.3g} s"
-        return Failure(Cause.TIMEOUT, f"The tool was stopped at its time limit of {limit}.")
+        return Failure(Cause.TIMEOUT, f"The tool {how} its time limit of {limit}.")
     return Failure(Cause.CANCELLED, "The call was cancelled and the tool stopped.")
 
 

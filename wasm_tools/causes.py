@@ -52,7 +52,6 @@ _TRAPS = (
         "`unreachable` instruction executed",
         "it gave up (unreachable); often a panic or an uncaught exception",
     ),
-    ("cannot enter component instance", "it was entered while it was running"),
 )
 _BAD_RESULTS = (
     ("invalid utf-8 sequence", "its answer is not valid UTF-8"),
@@ -80,7 +79,7 @@ def classify(error: WasmtimeError, stderr_tail: str) -> Failure:
     said = f" It wrote: {stderr_tail}" if stderr_tail else ""
     if limited := _limited(text, reason):
         return limited
-    if any(word in stderr_tail for word in _OUT_OF_MEMORY_WORDS):
+    if "GC heap out of memory" in text or any(word in stderr_tail for word in _OUT_OF_MEMORY_WORDS):
         return Failure(Cause.OUT_OF_MEMORY, f"The tool ran out of memory.{said}")
     for pattern, words in _BAD_RESULTS:
         if pattern in text:

@@ -142,7 +142,7 @@ def _add_clock(instance: LinkerInstance, state: CallState) -> None:
 
     def subscribe_duration(nanoseconds: int) -> None:
         if nanoseconds / 1e9 >= state.remaining_s():
-            state.timed_out = True
+            state.timed_out = state.slept = True
         raise SleepDenied("it asked to sleep, which a tool can't")
 
     def subscribe_instant(moment: int) -> None:

@@ -97,6 +97,21 @@ async def load_wasm_tool(
     return Offer(tool)
 
 
+class WasmFiles:
+    """Loads files on one runtime."""
+
+    def __init__(self, runtime: WasmRuntime) -> None:
+        self._runtime = runtime
+
+    async def load(self, path: Path) -> Offer:
+        """As `load_wasm_tool`."""
+        return await load_wasm_tool(path, self._runtime)
+
+    async def load_directory(self, directory: Path) -> list[Offer]:
+        """As `load_directory`."""
+        return await load_directory(directory, self._runtime)
+
+
 async def load_directory(directory: Path, runtime: WasmRuntime) -> list[Offer]:
     """Load every `*.wasm` of a directory, sorted by name; a bad one never holds up its neighbours."""
     paths = sorted(await asyncio.to_thread(lambda: list(directory.glob("*.wasm"))))

@@ -24,7 +24,7 @@ from wasm_tools.state import CallState
 from wasm_tools.surface import read_surface
 
 T = TypeVar("T")
-_GRACE_S = 0.25  # how much later than its limit a call may come back on its own
+_GRACE_S = 0.5  # how much later than its limit a call may come back on its own
 _COMPILERS = 2
 
 

@@ -48,6 +48,7 @@ class CallState:
         host_failure: what a host function raised, without its traceback: a traceback would tie frames,
             linker and this object into a cycle that is never freed.
         timed_out: the deadline is what ended it.
+        slept: it asked for a sleep that goes beyond the deadline.
     """
 
     limits: Limits
@@ -58,6 +59,7 @@ class CallState:
     stderr: Captured = field(default_factory=Captured)
     host_failure: BaseException | None = None
     timed_out: bool = False
+    slept: bool = False
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def stop(self) -> None:

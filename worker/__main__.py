@@ -14,12 +14,11 @@ from worker.clock import SystemClock
 from worker.hardening import HardeningFailed, harden
 from worker.run import HostedWorker, LocalTools, run_until_done
 from worker.settings import SettingsError, read_settings
+from worker.tools.local_tools import local_tools
 
 
 def _local_tools(workspace: Path, credentials: Mapping[str, str], output_dir: Path) -> LocalTools:
-    from worker.tools.factory import local_tools
-
-    return local_tools(workspace, credentials=credentials, output_dir=output_dir)
+    return local_tools(workspace, credentials=credentials, clock=SystemClock(), output_dir=output_dir)
 
 
 def main() -> int:

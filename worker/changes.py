@@ -76,7 +76,7 @@ class Baseline:
         Raises:
             ChangesFailed: git refused.
         """
-        await anyio.to_thread.run_sync(self._take)
+        await anyio.to_thread.run_sync(self._take, abandon_on_cancel=True)
 
     async def diff(self) -> Patch:
         """Everything that changed since `take`: new, deleted, renamed, binary files and modes.

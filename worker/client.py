@@ -12,13 +12,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
+from typing import TypeVar
 
 import anyio
 import httpx
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, RootModel, ValidationError
 
 from tool_registry.clock import Clock
-from tool_registry.errors import RemoteProblem
+from tool_registry.errors import Outcome, RemoteProblem
 from worker.errors import AuthenticationExpired, NoAnswerInTime, OrchestratorUnreachable
 from worker.problem import problem_of
 from worker.protocol import paths
@@ -47,7 +48,7 @@ EXECUTE_MARGIN_S = 10.0
 _TIMEOUT_S = 30.0
 _CONNECT_S = 5.0
 _CHUNK_BYTES = 256 * 1024
-_CREDENTIALS = TypeAdapter(list[Credential])
+_Model = TypeVar("_Model", bound=BaseModel)
 
 _Body = Callable[[], AsyncIterator[bytes]]
 
@@ -60,9 +61,13 @@ class _Call:
     name: str
     content: bytes | _Body | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    query: Mapping[str, str] = field(default_factory=dict[str, str])
+    query: Sequence[tuple[str, str]] = ()
     timeout_s: float = _TIMEOUT_S
     save_to: Path | None = None
+
+
+class Credentials(RootModel[list[Credential]]):
+    """What `GET credentials` answers."""
 
 
 class _Failures:
@@ -100,7 +105,7 @@ class WorkerClient:
         self._job_id = job_id
         self._token = token
         self._clock = clock
-        self._policy = policy or RetryPolicy()
+        self.policy = policy or RetryPolicy()
         self._sleep = sleep
         self._jitter = jitter
         self.notice: Callable[[str], None] = notice or _unheard
@@ -109,7 +114,7 @@ class WorkerClient:
     async def job(self) -> JobDescription:
         """The job. The orchestrator counts the worker as registered from here on."""
         response = await self._send(_Call("GET", paths.JOB))
-        return JobDescription.model_validate_json(response.content)
+        return _read(JobDescription, response)
 
     async def workspace(self, save_to: Path) -> bool:
         """Save the starting workspace, a tar, to a file; False when it is empty."""
@@ -127,7 +132,7 @@ class WorkerClient:
         response = await self._send(_Call("GET", paths.CREDENTIALS))
         if response.status_code == HTTPStatus.NO_CONTENT:
             return ()
-        return _CREDENTIALS.validate_json(response.content)
+        return _read(Credentials, response).root
 
     async def status(self, report: StatusReport) -> None:
         """Say where the worker stands."""
@@ -139,21 +144,21 @@ class WorkerClient:
 
     async def deliveries(self, ack: Sequence[str], wait_s: float) -> Sequence[Delivery]:
         """Acknowledge deliveries, then wait for what has not been acknowledged."""
-        query = {"wait_s": f"{wait_s:g}", **({"ack": ",".join(ack)} if ack else {})}
+        query = [("wait_s", f"{wait_s:g}"), *(("ack", one) for one in ack)]
         response = await self._send(_Call("GET", paths.PROMPT, query=query, timeout_s=wait_s + 10.0))
         if response.status_code == HTTPStatus.NO_CONTENT:
             return ()
-        return Deliveries.model_validate_json(response.content).deliveries
+        return _read(Deliveries, response).deliveries
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
         """Ask the model for text."""
         response = await self._post(paths.LLM_COMPLETE, request, timeout_s=LLM_TIMEOUT_S)
-        return CompleteAnswer.model_validate_json(response.content)
+        return _read(CompleteAnswer, response)
 
     async def complete_with_tools(self, request: CompleteWithToolsRequest) -> CompleteWithToolsAnswer:
         """Ask the model for its next step."""
         response = await self._post(paths.LLM_COMPLETE_WITH_TOOLS, request, timeout_s=LLM_TIMEOUT_S)
-        return CompleteWithToolsAnswer.model_validate_json(response.content)
+        return _read(CompleteWithToolsAnswer, response)
 
     async def catalog(self, known_version: str | None) -> Catalog | None:
         """The hosted-visible tools; None when they are still those of `known_version`."""
@@ -161,20 +166,20 @@ class WorkerClient:
         response = await self._send(_Call("GET", paths.TOOLS_CATALOG, headers=headers))
         if response.status_code == HTTPStatus.NOT_MODIFIED:
             return None
-        return Catalog.model_validate_json(response.content)
+        return _read(Catalog, response)
 
     async def execute(self, request: ExecuteRequest, *, key: str, timeout_s: float) -> ExecuteAnswer:
         """Run one remote tool call, once, however often the request has to be sent."""
         headers = {paths.IDEMPOTENCY_KEY: key}
         wait_s = timeout_s + EXECUTE_MARGIN_S
         response = await self._post(paths.TOOLS_EXECUTE, request, headers=headers, timeout_s=wait_s)
-        return ExecuteAnswer.model_validate_json(response.content)
+        return _read(ExecuteAnswer, response)
 
     async def artifact(self, artifact_id: str, offset: int, limit: int) -> bytes:
         """A part of an artifact of this job."""
         name = paths.ARTIFACT.format(artifact_id=artifact_id)
         response = await self._send(
-            _Call("GET", name, query={"offset": str(offset), "limit": str(limit)}, timeout_s=120.0)
+            _Call("GET", name, query=[("offset", str(offset)), ("limit", str(limit))], timeout_s=120.0)
         )
         return response.content
 
@@ -195,7 +200,7 @@ class WorkerClient:
                 message = f"authentication expired and can't be renewed: {problem.message}"
                 raise AuthenticationExpired(message) from problem
             raise
-        answer = TokenAnswer.model_validate_json(response.content)
+        answer = _read(TokenAnswer, response)
         self._token.text = answer.token
         return answer
 
@@ -233,7 +238,7 @@ class WorkerClient:
             paths.worker_path(self._job_id, call.name),
             content=call.content() if callable(call.content) else call.content,
             headers={**call.headers, "Authorization": f"Bearer {token}"},
-            params=call.query or None,
+            params=list(call.query) or None,
             timeout=httpx.Timeout(call.timeout_s, connect=_CONNECT_S),
         )
         response = await self._http.send(request, stream=True)
@@ -253,17 +258,17 @@ class WorkerClient:
             if failures.outage_since is None:
                 failures.outage_since = now
                 self.notice("the orchestrator does not answer; waiting for it")
-            elif now - failures.outage_since >= self._policy.outage_s:
+            elif now - failures.outage_since >= self.policy.outage_s:
                 raise OrchestratorUnreachable(
-                    f"nobody answered on the orchestrator's socket for {self._policy.outage_s:g} s"
+                    f"nobody answered on the orchestrator's socket for {self.policy.outage_s:g} s"
                 ) from error
         elif isinstance(error, httpx.ReadTimeout):
             raise NoAnswerInTime(f"no answer to {call.name} within {call.timeout_s:g} s") from error
-        elif failures.broken >= self._policy.retries:
+        elif failures.broken >= self.policy.retries:
             message = f"the connection broke {failures.broken + 1} times during {call.name}"
             raise OrchestratorUnreachable(message) from error
         failures.broken += 1
-        await self._sleep(self._policy.delay_s(failures.broken, self._jitter()))
+        await self._sleep(self.policy.delay_s(failures.broken, self._jitter()))
 
     async def _after_refusal(
         self, call: _Call, response: httpx.Response, token: str, failures: _Failures
@@ -276,12 +281,21 @@ class WorkerClient:
                 if self._token.text == token:
                     await self._renew()
             return
-        if failures.refused >= self._policy.retries or not self._policy.may_retry(
+        if failures.refused >= self.policy.retries or not self.policy.may_retry(
             response.status_code, problem
         ):
             raise problem
         failures.refused += 1
-        await self._sleep(self._policy.delay_s(failures.refused, self._jitter(), problem.retry_after_s))
+        await self._sleep(self.policy.delay_s(failures.refused, self._jitter(), problem.retry_after_s))
+
+
+def _read(model: type[_Model], response: httpx.Response) -> _Model:
+    try:
+        return model.model_validate_json(response.content)
+    except ValidationError as error:
+        where = ", ".join(".".join(map(str, one["loc"])) or "the whole" for one in error.errors()[:5])
+        message = f"the orchestrator's answer to {response.url.path} can't be read: wrong or missing: {where}"
+        raise RemoteProblem(message, code="internal", retryable=False, outcome=Outcome.UNKNOWN) from error
 
 
 def _unheard(_text: str) -> None:

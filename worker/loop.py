@@ -127,8 +127,8 @@ class AgentLoop:
 
     async def _refresh(self) -> None:
         changed = await self._surface.refresh()
-        for refused in changed.refused:
-            self._events.warn(f"tool {refused.proposed} is left out: {refused.error.message}")
+        for line in changed.warnings():
+            self._events.warn(line)
         if changed.added or changed.removed:
             added, removed = ", ".join(changed.added) or "none", ", ".join(changed.removed) or "none"
             self._events.log("info", f"tools changed; added: {added}; removed: {removed}")

@@ -14,7 +14,7 @@ import anyio
 import httpx
 
 from tool_registry.clock import Clock
-from tool_registry.errors import PortsideError
+from tool_registry.errors import PortsideError, RemoteProblem
 from tool_registry.redaction import Redactor
 from tool_registry.tool import Tool
 from worker.archive import unpack
@@ -34,6 +34,7 @@ _LEAST_FINISH_S = 60.0
 _FLUSH_S = 5.0
 _MAX_REASON = 4_000
 _MAX_MESSAGE = 65_000
+_ASKED_TO_STOP = "the container was asked to stop"
 _LOG = logging.getLogger("portside.worker")
 
 
@@ -64,14 +65,21 @@ class HostedWorker:
         self._make_tools = make_tools
         self._clock = clock
         self._stopped_at: float | None = None
+        self._job: JobDescription | None = None
+        self._baseline: Baseline | None = None
         self._session: Session | None = None
+        self._conversing = False
+        self._work: asyncio.Task[LoopEnd] | None = None
 
     def stop(self) -> None:
         """What SIGTERM does: stop the tool, hand over what changed, report, within the grace."""
-        if self._stopped_at is None:
-            self._stopped_at = self._clock.monotonic()
-            if self._session is not None:
-                self._session.stop("cancelled", "the container was asked to stop")
+        if self._stopped_at is not None:
+            return
+        self._stopped_at = self._clock.monotonic()
+        if self._conversing and self._session is not None:
+            self._session.stop("cancelled", _ASKED_TO_STOP)
+        elif self._work is not None:
+            self._work.cancel()
 
     async def run(self) -> int:
         """Run the job.
@@ -96,25 +104,46 @@ class HostedWorker:
             self._session.stop("cancelled", error.message)
 
     async def _run(self, client: WorkerClient) -> int:
-        job = await client.job()
-        workspace = self._settings.workspace or Path(job.workspace.root)
-        baseline = Baseline(workspace, self._settings.state_dir)
-        session, redactor = None, Redactor(patterns=False)
+        self._work = asyncio.create_task(self._begin_and_converse(client))
         try:
-            await client.status(StatusReport(state="starting", iteration=0))
-            credentials = {one.env_var: one.value for one in await client.credentials()}
-            redactor = Redactor(credentials, patterns=False)
-            session = self._assemble(job, client, workspace, redactor)
-            await self._fill(client, workspace, baseline, session)
-            end = await self._converse(session, workspace, credentials)
+            await asyncio.wait({self._work})
+        finally:
+            self._work.cancel()  # nothing when it has ended
+        end = self._ended(self._work)
+        return 1 if end is None else await self._hand_over(client, end)
+
+    def _ended(self, work: asyncio.Task[LoopEnd]) -> LoopEnd | None:
+        """How the work ended; None when there is nobody to report it to."""
+        if work.cancelled():
+            return LoopEnd("cancelled", _ASKED_TO_STOP)
+        try:
+            return work.result()
         except (PortsideError, OSError) as error:
-            if isinstance(error, PortsideError) and job_is_over(error):
-                return 1
-            end = LoopEnd("failed", f"the worker failed during start-up: {error}")
-        return await self._hand_over(client, job, session, baseline, end)
+            _LOG.error("%s", error)
+            if self._job is None or (isinstance(error, PortsideError) and job_is_over(error)):
+                return None
+            return LoopEnd("failed", f"the worker failed during start-up: {error}")
+        except Exception as error:  # noqa: BLE001 - a bug must still end the job with what was done so far
+            _LOG.exception("the worker broke")
+            return LoopEnd("failed", f"the worker broke ({type(error).__name__}); its log has the cause")
+
+    async def _begin_and_converse(self, client: WorkerClient) -> LoopEnd:
+        job = self._job = await client.job()
+        workspace = self._settings.workspace or Path(job.workspace.root)
+        baseline = self._baseline = Baseline(workspace, self._settings.state_dir)
+        await client.status(StatusReport(state="starting", iteration=0))
+        credentials = {one.env_var: one.value for one in await client.credentials()}
+        session = self._session = self._assemble(job, client, workspace, credentials)
+        await self._fill(client, workspace, baseline, session)
+        local = self._make_tools(workspace, credentials, self._settings.output_dir)
+        self._conversing = True
+        try:
+            return await session.run(local.tools)
+        finally:
+            await local.close()
 
     def _assemble(
-        self, job: JobDescription, client: WorkerClient, workspace: Path, redactor: Redactor
+        self, job: JobDescription, client: WorkerClient, workspace: Path, credentials: Mapping[str, str]
     ) -> Session:
         settings = self._settings
         session = Session(
@@ -122,82 +151,70 @@ class HostedWorker:
             client,
             SessionSettings(str(workspace), settings.attempt, settings.output_dir, settings.context_tokens),
             clock=self._clock,
-            redactor=redactor,
+            redactor=Redactor(credentials, patterns=False),
             explainer=SubprocessExplainer(),
         )
         client.notice = session.events.warn
-        self._session = session
-        if self._stopped_at is not None:
-            session.stop("cancelled", "the container was asked to stop")
         return session
 
     async def _fill(
         self, client: WorkerClient, workspace: Path, baseline: Baseline, session: Session
     ) -> None:
         """Unpack the starting workspace and record it."""
-        state = anyio.Path(self._settings.state_dir)
-        await state.mkdir(parents=True, exist_ok=True)
+        await anyio.Path(self._settings.state_dir, "home").mkdir(parents=True, exist_ok=True)
         await anyio.Path(workspace).mkdir(parents=True, exist_ok=True)
         archive = self._settings.state_dir / "workspace.tar"
         if await client.workspace(archive):
-            unpacked = await anyio.to_thread.run_sync(unpack, archive, workspace)
+            unpacked = await anyio.to_thread.run_sync(unpack, archive, workspace, abandon_on_cancel=True)
             await anyio.Path(archive).unlink()
             if unpacked.skipped_links:
                 left = ", ".join(unpacked.skipped_links[:20])
                 session.events.warn(f"links out of the workspace were left out: {left}")
         await baseline.take()
 
-    async def _converse(self, session: Session, workspace: Path, credentials: Mapping[str, str]) -> LoopEnd:
-        local = self._make_tools(workspace, credentials, self._settings.output_dir)
-        try:
-            return await session.run(local.tools)
-        finally:
-            await local.close()
-
-    async def _hand_over(
-        self,
-        client: WorkerClient,
-        job: JobDescription,
-        session: Session | None,
-        baseline: Baseline,
-        end: LoopEnd,
-    ) -> int:
+    async def _hand_over(self, client: WorkerClient, end: LoopEnd) -> int:
         """Upload the changes, then report; both go on until the time is up."""
         try:
-            async with asyncio.timeout(self._finish_s(job)):
-                patch, end = await self._changes(session, baseline, end)
+            async with asyncio.timeout(self._finish_s()):
+                patch, end = await self._changes(end)
+                await self._announce_end(client, end)
                 await client.upload_changes(patch.path, patch.digest)
-                await self._report(client, session, end, patch.files)
+                await self._report(client, end, patch.files)
         except (TimeoutError, PortsideError) as error:
             # Nobody is left to tell but the container's log; the patch stays in the state directory.
             _LOG.error("the outcome %s could not be reported: %s", end.outcome, error or "no time left")
             return 1
         return 0
 
-    async def _changes(
-        self, session: Session | None, baseline: Baseline, end: LoopEnd
-    ) -> tuple[Patch, LoopEnd]:
+    async def _changes(self, end: LoopEnd) -> tuple[Patch, LoopEnd]:
         """The job's patch; when it can't be made, an empty one and a failed job that says so."""
+        baseline = self._baseline or Baseline(self._settings.state_dir, self._settings.state_dir)
         try:
             patch = await baseline.diff()
         except (WorkspaceError, OSError) as error:
             reason = f"{end.reason}; " if end.reason else ""
-            failed = replace(
-                end, outcome="failed", reason=f"{reason}the changes could not be recorded: {error}"
-            )
-            return await baseline.nothing(), failed
-        if session is not None and patch.ignored:
+            reason += f"the changes could not be recorded: {error}"
+            return await baseline.nothing(), replace(end, outcome="failed", reason=reason)
+        if self._session is not None and patch.ignored:
             left = ", ".join(patch.ignored)
-            session.events.log("info", f"new files that ignore rules keep out of the diff: {left}")
-        if session is not None and patch.unreadable:
-            session.events.warn(f"not in the diff: {patch.unreadable}")
+            self._session.events.log("info", f"new files that ignore rules keep out of the diff: {left}")
+        if self._session is not None and patch.unreadable:
+            self._session.events.warn(f"not in the diff: {patch.unreadable}")
         return patch, end
 
-    async def _report(self, client: WorkerClient, session: Session | None, end: LoopEnd, files: int) -> None:
+    async def _announce_end(self, client: WorkerClient, end: LoopEnd) -> None:
+        try:
+            await client.status(StatusReport(state="finishing", iteration=end.iterations))
+        except RemoteProblem as problem:
+            # A note only: the upload and the report that follow say more.
+            _LOG.warning("the status was not taken: %s", problem.message)
+
+    async def _report(self, client: WorkerClient, end: LoopEnd, files: int) -> None:
         reason = end.reason[:_MAX_REASON] if end.reason else None
         message = end.message[:_MAX_MESSAGE] if end.message else None
-        if session is not None:
-            session.events.emit(
+        if self._session is not None:
+            events = self._session.events
+            events.emit(
                 ResultData(
                     outcome=end.outcome,
                     reason=reason,
@@ -206,16 +223,18 @@ class HostedWorker:
                     files_changed=files,
                 )
             )
-            await session.events.flush(_FLUSH_S)
+            await events.flush(_FLUSH_S)
         await client.report(
             CompletionReport(outcome=end.outcome, reason=reason, message=message, iterations=end.iterations)
         )
 
-    def _finish_s(self, job: JobDescription) -> float:
+    def _finish_s(self) -> float:
         """How long the hand-over may take: the rest of the grace, or of the job's time."""
         if self._stopped_at is not None:
             return max(self._settings.grace_s - (self._clock.monotonic() - self._stopped_at) - 1.0, 1.0)
-        left_s = (job.limits.deadline_at - self._clock.now()).total_seconds()
+        if self._job is None:
+            return _LEAST_FINISH_S
+        left_s = (self._job.limits.deadline_at - self._clock.now()).total_seconds()
         return max(left_s, _LEAST_FINISH_S)
 
 

@@ -158,7 +158,8 @@ class Session:
 
     async def _converse(self) -> LoopEnd:
         try:
-            await self._surface.refresh()
+            for line in (await self._surface.refresh()).warnings():
+                self.events.warn(line)
         except PortsideError as error:
             if job_is_over(error):
                 raise

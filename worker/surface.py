@@ -33,6 +33,10 @@ class Refreshed:
     removed: tuple[str, ...] = ()
     refused: tuple[Refused, ...] = ()
 
+    def warnings(self) -> list[str]:
+        """A line for each tool that can't be used here."""
+        return [f"tool {one.proposed} is left out: {one.error.message}" for one in self.refused]
+
 
 @dataclass(frozen=True, slots=True)
 class Contract:

@@ -17,7 +17,6 @@ from typing import Any
 
 import jsonschema
 import mcp_types as types
-import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
@@ -189,6 +188,8 @@ def main() -> None:
     if options.http is None:
         asyncio.run(serve_stdio(server))
     else:
+        import uvicorn  # only this way of serving needs it, and it takes a while to load
+
         uvicorn.run(server.streamable_http_app(), host="127.0.0.1", port=options.http, log_level="warning")
 
 

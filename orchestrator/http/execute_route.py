@@ -22,6 +22,8 @@ from orchestrator.services.tokens import TokenService
 from tool_registry.arguments import strict_json
 from tool_registry.errors import PortsideError
 from worker.protocol.paths import IDEMPOTENCY_KEY, TOOLS_EXECUTE
+from worker.protocol.problems import MEDIA_TYPE, Problem
+from worker.protocol.tools import ExecuteAnswer, ExecuteRequest
 
 _PREFIX = "/worker/"
 _SUFFIX = "/" + TOOLS_EXECUTE
@@ -122,3 +124,49 @@ def _key(scope: Scope) -> str | None:
                 raise BadRequest(f"{IDEMPOTENCY_KEY} must have 1 to {_MAX_KEY_CHARS} characters")
             return key
     return None
+
+
+def describe_execute(document: dict[str, Any]) -> dict[str, Any]:
+    """The OpenAPI document with this route in it, made of the same messages."""
+    schemas = document.setdefault("components", {}).setdefault("schemas", {})
+    for model in (ExecuteRequest, ExecuteAnswer, Problem):
+        schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+        schemas.update(schema.pop("$defs", {}))
+        schemas[model.__name__] = schema
+    problem = {
+        "description": "The call gave no output",
+        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    }
+    document["paths"]["/worker/{job_id}/" + TOOLS_EXECUTE] = {
+        "post": {
+            "tags": ["worker"],
+            "summary": "Run one hosted-visible tool",
+            "operationId": "execute_tool",
+            "parameters": [
+                {"name": "job_id", "in": "path", "required": True, "schema": {"type": "string"}},
+                {
+                    "name": IDEMPOTENCY_KEY,
+                    "in": "header",
+                    "required": False,
+                    "schema": {"type": "string", "maxLength": _MAX_KEY_CHARS},
+                    "description": "Names the call; a repeat is answered, not run again.",
+                },
+            ],
+            "requestBody": {
+                "required": True,
+                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ExecuteRequest"}}},
+            },
+            "responses": {
+                "200": {
+                    "description": "The tool ran; `is_error` says whether it failed",
+                    "content": {
+                        "application/json": {"schema": {"$ref": "#/components/schemas/ExecuteAnswer"}}
+                    },
+                },
+                **{
+                    str(status): problem for status in (400, 401, 403, 404, 409, 413, 422, 429, 502, 503, 504)
+                },
+            },
+        }
+    }
+    return document

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 from fastapi import APIRouter, Depends, Request
 
@@ -38,7 +38,7 @@ def llm_router(tokens: TokenService, models: ModelService) -> APIRouter:
         return await worker_job(request.scope, job_id, tokens)
 
     @router.post(f"/{paths.LLM_COMPLETE}", summary="An answer without tools")
-    async def complete(asked: CompleteRequest, job: Annotated[Job, Depends(job_of)]) -> CompleteAnswer:
+    async def complete(asked: CompleteRequest, job: Job = Depends(job_of)) -> CompleteAnswer:
         answer = await models.complete(job, _request(job, asked))
         return CompleteAnswer(
             content=answer.content, finish_reason=answer.finish_reason, usage=_usage(answer)
@@ -46,7 +46,7 @@ def llm_router(tokens: TokenService, models: ModelService) -> APIRouter:
 
     @router.post(f"/{paths.LLM_COMPLETE_WITH_TOOLS}", summary="An answer that may call tools")
     async def complete_with_tools(
-        asked: CompleteWithToolsRequest, job: Annotated[Job, Depends(job_of)]
+        asked: CompleteWithToolsRequest, job: Job = Depends(job_of)
     ) -> CompleteWithToolsAnswer:
         tools = tuple(
             ModelTool(tool.name, tool.description, schema_text(tool.parameters)) for tool in asked.tools

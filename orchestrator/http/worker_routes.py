@@ -65,11 +65,11 @@ def worker_router(services: WorkerServices) -> APIRouter:
 
 def _job_routes(router: APIRouter, services: WorkerServices, job_of: _JobOf) -> None:
     @router.get(f"/{paths.JOB}", summary="The job, for its worker to start")
-    async def get_job(job: Annotated[Job, Depends(job_of)]) -> JobDescription:
+    async def get_job(job: Job = Depends(job_of)) -> JobDescription:
         return _description(await services.reports.register(job))
 
     @router.get(f"/{paths.WORKSPACE}", summary="The starting workspace as a tar stream")
-    async def get_workspace(job: Annotated[Job, Depends(job_of)]) -> Response:
+    async def get_workspace(job: Job = Depends(job_of)) -> Response:
         chunks = services.reports.workspace(job)
         if chunks is None:
             return Response(status_code=204)
@@ -80,7 +80,7 @@ def _job_routes(router: APIRouter, services: WorkerServices, job_of: _JobOf) -> 
         summary="Secrets granted to the job's child processes",
         response_model=list[Credential],
     )
-    async def get_credentials(job: Annotated[Job, Depends(job_of)]) -> list[Credential] | Response:
+    async def get_credentials(job: Job = Depends(job_of)) -> list[Credential] | Response:
         granted = await services.reports.credentials(job)
         if not granted:
             return Response(status_code=204)
@@ -96,18 +96,18 @@ def _report_routes(router: APIRouter, services: WorkerServices, job_of: _JobOf) 
     @router.put(f"/{paths.WORKSPACE_CHANGES}", status_code=204, summary="The job's patch")
     async def put_changes(
         request: Request,
-        job: Annotated[Job, Depends(job_of)],
+        job: Job = Depends(job_of),
         content_digest: Annotated[str | None, Header()] = None,
     ) -> None:
         checked = _Digested(stream_body(request), content_digest)
         await services.reports.store_changes(job, checked.chunks())
 
     @router.post(f"/{paths.STATUS}", status_code=204, summary="Where the worker stands")
-    async def post_status(report: StatusReport, job: Annotated[Job, Depends(job_of)]) -> None:
+    async def post_status(report: StatusReport, job: Job = Depends(job_of)) -> None:
         await services.reports.status(job, report.state, report.message, report.iteration)
 
     @router.post(f"/{paths.EVENTS}", status_code=204, summary="Events of the timeline")
-    async def post_events(batch: EventBatch, job: Annotated[Job, Depends(job_of)]) -> None:
+    async def post_events(batch: EventBatch, job: Job = Depends(job_of)) -> None:
         source = f"worker:{job.attempt}"
         await services.reports.events(
             job,
@@ -117,11 +117,9 @@ def _report_routes(router: APIRouter, services: WorkerServices, job_of: _JobOf) 
             ],
         )
 
-    @router.get(
-        f"/{paths.PROMPT}", summary="What waits for the job; a long poll", response_model=Deliveries
-    )
+    @router.get(f"/{paths.PROMPT}", summary="What waits for the job; a long poll", response_model=Deliveries)
     async def get_prompt(
-        job: Annotated[Job, Depends(job_of)],
+        job: Job = Depends(job_of),
         wait_s: Annotated[float, Query(ge=0, le=25)] = 0.0,
         ack: Annotated[list[str] | None, Query()] = None,
     ) -> Deliveries | Response:
@@ -143,7 +141,7 @@ def _report_routes(router: APIRouter, services: WorkerServices, job_of: _JobOf) 
 def _tool_routes(router: APIRouter, services: WorkerServices, job_of: _JobOf) -> None:
     @router.get(f"/{paths.TOOLS_CATALOG}", summary="The job's hosted-visible tools", response_model=Catalog)
     async def get_catalog(
-        job: Annotated[Job, Depends(job_of)], if_none_match: Annotated[str | None, Header()] = None
+        job: Job = Depends(job_of), if_none_match: Annotated[str | None, Header()] = None
     ) -> Response:
         rendered = services.catalogues.for_job(job)
         etag = f'"{rendered.catalogue.version}"'
@@ -154,7 +152,7 @@ def _tool_routes(router: APIRouter, services: WorkerServices, job_of: _JobOf) ->
     @router.get("/artifacts/{artifact_id}", summary="A large output of this job, or a part of it")
     async def get_artifact(
         artifact_id: str,
-        job: Annotated[Job, Depends(job_of)],
+        job: Job = Depends(job_of),
         offset: Annotated[int, Query(ge=0)] = 0,
         limit: Annotated[int | None, Query(ge=1)] = None,
     ) -> Response:

@@ -13,6 +13,10 @@ class Membership(Protocol):
         """A job's worker has registered: its instance can be found and reached. Twice is once."""
         ...
 
+    async def heartbeat(self, instance_id: str) -> None:
+        """The job's worker was heard of: it can be given work. Cheap to call for every request."""
+        ...
+
     async def leave(self, instance_id: str, reason: str) -> None:
         """The job has ended: its claims are freed and its unfinished work goes back. Twice is once."""
         ...

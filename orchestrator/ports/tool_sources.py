@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,24 +21,48 @@ class WasmLoader(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class McpServerView:
-    """An MCP server as an operator sees it.
+class McpServerView(Protocol):
+    """An MCP server as an operator sees it."""
 
-    Attributes:
-        state: `connecting`, `ready`, `reconnecting`, `failed`, `disabled` or `closed`.
-        reason: why it is not ready, and what to do.
-        problems: what is left out of its tool list, and why.
-    """
+    @property
+    def name(self) -> str:
+        """As configured."""
+        ...
 
-    name: str
-    transport: str
-    state: str
-    reason: str
-    protocol_version: str
-    tool_count: int
-    last_error: str
-    problems: tuple[str, ...]
+    @property
+    def transport(self) -> str:
+        """`stdio` or `http`."""
+        ...
+
+    @property
+    def state(self) -> str:
+        """`connecting`, `ready`, `reconnecting`, `failed`, `disabled` or `closed`."""
+        ...
+
+    @property
+    def reason(self) -> str:
+        """Why it is not ready, and what to do; "" when it is."""
+        ...
+
+    @property
+    def protocol_version(self) -> str:
+        """As negotiated; "" before."""
+        ...
+
+    @property
+    def tool_count(self) -> int:
+        """How many tools are offered."""
+        ...
+
+    @property
+    def last_error(self) -> str:
+        """The last thing that went wrong, also when all is well again."""
+        ...
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is left out of its tool list, and why."""
+        ...
 
 
 class McpControl(Protocol):

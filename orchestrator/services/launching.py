@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,11 +27,11 @@ class LaunchSettings:
 
     Attributes:
         instance: names this orchestrator; its sandboxes carry it as a label.
-        image: for jobs that name none.
+        image: answers the image for jobs that name none, made ready if need be.
     """
 
     instance: str
-    image: str
+    image: Callable[[], Awaitable[str]]
     stop_grace_s: float = 20.0
 
 
@@ -87,7 +88,7 @@ class Launcher:
         return job
 
     async def _start(self, job: Job) -> SandboxRef | None:
-        image = job.spec.image or self._settings.image
+        image = job.spec.image or await self._settings.image()
         await self._engine.prepare(image)
         if await self._cancelled(job.id):
             return None

@@ -13,6 +13,8 @@ from orchestrator.ports.membership import Membership
 from orchestrator.ports.models import ModelAnswer, ModelError, ModelMessage, ModelProvider, ModelRequest
 from orchestrator.services.outputs import Outputs
 
+_INBOX = "network_inbox"
+
 
 class ModelService:
     """Answers a job's model requests."""
@@ -32,7 +34,8 @@ class ModelService:
             ModelFailed: the provider failed after its retries.
             NotFound: a message names an artifact that this job does not have.
         """
-        seen = [f"{job.attempt}:{one.tool_call_id}" for one in request.messages if one.tool_call_id]
+        await self._membership.heartbeat(job.instance_id)
+        seen = [f"{job.attempt}:{call_id}" for call_id in _inbox_calls(request.messages)]
         if seen:
             await self._membership.acknowledge(job.instance_id, seen)
         messages = tuple([await self._resolved(job, message) for message in request.messages])
@@ -63,3 +66,13 @@ class ModelService:
             data = b"".join([chunk async for chunk in self._outputs.read(artifact)])
             resolved.append({**part, "artifact": None, "data": base64.b64encode(data).decode()})
         return resolved
+
+
+def _inbox_calls(messages: Sequence[ModelMessage]) -> list[str]:
+    """Ids of the inbox calls whose results the model is shown for the first time: those of the last turn."""
+    for index in range(len(messages) - 1, -1, -1):
+        if messages[index].role == "assistant":
+            answered = {one.tool_call_id for one in messages[index + 1 :]}
+            calls = messages[index].tool_calls
+            return [one.id for one in calls if one.name == _INBOX and one.id in answered]
+    return []

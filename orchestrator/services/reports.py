@@ -75,6 +75,7 @@ class WorkerReports:
             return await self._fresh(job)
         self._parts.active.put(changed)
         await self._membership.join(job.spec.network, job.spec.agent, job.instance_id, job.id)
+        await self._membership.heartbeat(job.instance_id)
         await self._parts.timeline.note(
             job.id, "status", state=changed.state, message="the worker has registered", iteration=0
         )
@@ -133,21 +134,25 @@ class WorkerReports:
         await self._parts.timeline.append(job.id, events)
 
     async def status(self, job: Job, state: str, message: str | None, iteration: int) -> None:
-        """Where the worker stands."""
-        await self._parts.timeline.note(
-            job.id, "status", state=job.state, message=message or state, iteration=iteration
-        )
+        """Where the worker stands; it is heard of, and what it says is in the timeline."""
+        await self._membership.heartbeat(job.instance_id)
+        if message is not None:
+            text = f"{state}: {message}"
+            await self._parts.timeline.note(
+                job.id, "status", state=job.state, message=text, iteration=iteration
+            )
 
     async def deliveries(self, job: Job, *, wait_s: float, acks: Collection[str]) -> list[PendingDelivery]:
         """What waits for the job; waits for something up to 25 s. Comes again until acknowledged."""
         parts = self._parts
+        await self._membership.heartbeat(job.instance_id)
         if acks:
             await parts.deliveries.acknowledge(job.id, acks)
         deadline = parts.clock.monotonic() + min(max(wait_s, 0.0), MAX_WAIT_S)
         while True:
             pending = await parts.deliveries.pending(job.id)
             left_s = deadline - parts.clock.monotonic()
-            if pending or left_s <= 0:
+            if pending or left_s <= 0 or parts.timeline.closed:
                 return pending
             await parts.timeline.changes(job.id, left_s)
 

@@ -24,6 +24,18 @@ class Timeline:
         self._clock = clock
         self._redactor = redactor
         self._changed: defaultdict[JobId, asyncio.Event] = defaultdict(asyncio.Event)
+        self._closed = False
+
+    def close(self) -> None:
+        """Let every watcher go: nothing changes any more."""
+        self._closed = True
+        for job_id in list(self._changed):
+            self.wake(job_id)
+
+    @property
+    def closed(self) -> bool:
+        """Whether waiting makes no sense any more."""
+        return self._closed
 
     async def append(self, job_id: JobId, events: Sequence[NewEvent]) -> list[StoredEvent]:
         """Store events, known secrets taken out, and wake the watchers.
@@ -55,6 +67,8 @@ class Timeline:
 
     async def changes(self, job_id: JobId, wait_s: float) -> bool:
         """Wait until something changes; False when nothing did in time."""
+        if self._closed:
+            return False
         try:
             async with asyncio.timeout(wait_s):
                 await self._changed[job_id].wait()
@@ -78,3 +92,5 @@ class Timeline:
             if page:
                 after = page[-1].position
             yield page
+            if self._closed:
+                return

@@ -350,7 +350,8 @@ class WorkerOrchestrator:
             output = self.tools[name](params)
         except RefusedCall as refused:
             return _problem(refused.fault)
-        body = output if isinstance(output, dict) and "result" in output else {"result": output}
+        whole = isinstance(output, dict) and "result" in cast("Json", output)
+        body: Json = cast("Json", output) if whole else {"result": output}
         return _json({"output": body, "catalog_version": self.catalog()["catalog_version"]})
 
     def _on_artifacts(self, seen: Seen) -> _Reply:

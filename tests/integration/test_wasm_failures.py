@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
 
-from tests.support.wasm.guests import Source
+from tests.support.wasm.guests import HTTP, Source
 from tests.support.wasm.workshop import Workshop, context, workshop
 from tool_registry.errors import Outcome, ToolFailed, ToolTimeout
 from wasm_tools.limits import Limits
@@ -119,6 +120,31 @@ async def test_a_runtime_that_says_out_of_memory_is_believed(shop: Workshop) -> 
     assert caught.value.cause == "wasm_out_of_memory"
 
 
+async def test_a_full_garbage_collected_heap_is_out_of_memory(shop: Workshop) -> None:
+    """BR-091: that heap is under the memory limit too."""
+    keeps = Source(
+        declarations="(type $outer (array (mut (ref null any)))) (type $inner (array (mut i32)))",
+        execute="""(local $kept (ref null $outer)) (local $i i32)
+          (local.set $kept (array.new_default $outer (i32.const 1000)))
+          (loop $more
+            (array.set $outer (local.get $kept) (local.get $i) (array.new_default $inner (i32.const 1000000)))
+            (local.set $i (i32.add (local.get $i) (i32.const 1)))
+            (br_if $more (i32.lt_u (local.get $i) (i32.const 1000))))
+          (call $digit (i32.const 1))""",
+    )
+    error = await failure(shop, keeps, limits=Limits(memory_bytes=16 << 20))
+    assert error.cause == "wasm_out_of_memory"
+
+
+async def test_handing_the_host_a_huge_list_breaks_the_contract(shop: Workshop) -> None:
+    headers = """(call $http (i32.const 4096) (i32.const 1) (i32.const 4096) (i32.const 1)
+      (i32.const 131072) (i32.const 3000000) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
+      (i32.const 0) (i32.const 256)) (call $digit (i32.const 1))"""
+    error = await failure(shop, Source(memory="900", imports=HTTP.imports, execute=headers))
+    assert error.cause == "wasm_bad_result"
+    assert "128 MiB" in str(error)
+
+
 async def test_the_next_call_works_on_a_fresh_instance(shop: Workshop) -> None:
     """BR-093: a crash leaves nothing behind, neither does a success."""
     counting = Source(
@@ -153,6 +179,20 @@ async def test_memory_over_the_limit_is_refused_to_the_guest(shop: Workshop) -> 
     enough = await shop.tool(Source(execute=grows.format(254)), limits=limits, name="enough")
     assert (await too_much.execute({}, context())).result == "1"
     assert (await enough.execute({}, context())).result == "0"
+
+
+async def test_ten_guests_that_grow_at_once_stay_under_their_limits(shop: Workshop) -> None:
+    """BR-091: each gets its 256 pages, touched, and not one more."""
+    grows = Source(
+        execute="""(loop $more
+            (if (i32.ne (i32.const -1) (memory.grow (i32.const 1)))
+              (then (i32.store (i32.sub (i32.shl (memory.size) (i32.const 16)) (i32.const 4)) (i32.const 1))
+                (br $more))))
+          (call $digit (i32.eq (memory.size) (i32.const 256)))"""
+    )
+    tool = await shop.tool(grows, limits=Limits(memory_bytes=16 << 20))
+    outputs = await asyncio.gather(*(tool.execute({}, context()) for _ in range(10)))
+    assert [output.result for output in outputs] == ["1"] * 10
 
 
 @pytest.mark.parametrize(

@@ -46,15 +46,22 @@ def docker_engine(docker_endpoint: str) -> Iterator[DockerEngine]:
 
 
 @pytest.fixture(scope="session")
-def worker_image(docker_engine: DockerEngine, pytestconfig: pytest.Config) -> str:
-    """The worker image's tag, built once; the fetched libraries are kept between runs."""
+def worker_image(docker_endpoint: str) -> str:
+    """The worker image's tag, built once."""
+    try:
+        return asyncio.run(built_image(docker_endpoint))
+    except EngineError as error:
+        missing(f"the worker image can't be built: {error.message}")
+
+
+async def built_image(endpoint: str) -> str:
+    """Build the worker image unless it is there; the fetched libraries are kept between runs."""
     cache_dir = Path(tempfile.gettempdir()) / f"portside-test-libraries-{os.getuid()}"
-    image = WorkerImage(docker_engine.connection, cache_dir=cache_dir)
+    engine = DockerEngine(endpoint)
     with _locked(cache_dir.with_suffix(".lock")):
-        try:
-            return asyncio.run(image.ensure())
-        except EngineError as error:
-            missing(f"the worker image can't be built: {error.message}")
+        tag = await WorkerImage(engine.connection, cache_dir=cache_dir).ensure()
+    await engine.close()
+    return tag
 
 
 def missing(reason: str) -> NoReturn:

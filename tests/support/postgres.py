@@ -17,7 +17,6 @@ _USERS = ("postgres", "nobody")
 _SETTINGS = {
     "listen_addresses": "",
     "fsync": "off",
-    "synchronous_commit": "off",
     "full_page_writes": "off",
     "max_connections": "100",
     "shared_buffers": "32MB",

@@ -20,7 +20,7 @@ import pytest
 from tool_registry.context import ToolContext
 from tool_registry.output import ToolOutput
 from tool_registry.tool import Tool
-from worker.tools.local_tools import LocalTools, local_tools
+from worker.tools.factory import LocalTools, local_tools
 
 INHERITED = {
     "PATH": os.environ["PATH"],
@@ -111,6 +111,20 @@ class ToolWorkspace:
 
     def get(self, name: str) -> bytes:
         return (self.path / name).read_bytes()
+
+    def remove(self, name: str) -> None:
+        (self.path / name).unlink()
+
+    def put_raw(self, name: bytes, data: bytes) -> None:
+        """Write a file whose name need not be UTF-8."""
+        Path(os.fsdecode(os.fsencode(self.path) + b"/" + name)).write_bytes(data)
+
+    def get_raw(self, name: bytes) -> bytes:
+        return Path(os.fsdecode(os.fsencode(self.path) + b"/" + name)).read_bytes()
+
+    def saved(self, path: str) -> bytes:
+        """An output that the shell saved."""
+        return Path(path).read_bytes()
 
     def mode(self, name: str) -> int:
         return (self.path / name).stat().st_mode & 0o7777

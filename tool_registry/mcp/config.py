@@ -16,7 +16,7 @@ from tool_registry.errors import PortsideError
 from tool_registry.mcp.placeholders import stray_placeholder
 
 ApprovalChoice = Literal["never", "always"]
-Seconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(strict=True, gt=0, le=3600, allow_inf_nan=False)]
 
 
 class McpConfigError(PortsideError):

@@ -26,7 +26,9 @@ STABLE_AFTER_S = 30.0
 WAIT_FOR_SERVER_S = 5.0
 FRESH_LIST_S = 1.0
 COALESCE_S = 0.1
+MARGIN_S = 0.1
 NOTHING = Listing((), ())
+_CLOSED = "Connection closed"
 
 OnListing = Callable[[Listing, str], None]
 """Takes a server's tools and instructions, each time they change."""
@@ -203,7 +205,7 @@ class ServerConnection:
 
     def _next_delay(self) -> float:
         """Nothing after a refusal that a new session heals, where the old one worked; else the next step."""
-        if self._dropped is not None and self._answered:
+        if self._dropped is not None and self._dropped.new_session_heals and self._answered:
             return 0.0
         delay_s = BACKOFF_S[min(self._failures, len(BACKOFF_S) - 1)]
         self._failures += 1
@@ -251,7 +253,8 @@ class ServerConnection:
             ToolUnavailable: the server is being reconnected.
             ToolNotFound: the server no longer offers the tool.
         """
-        with anyio.move_on_after(timeout_s):
+        # Just before the executor's own limit, whose error could not say what is known here.
+        with anyio.move_on_after(timeout_s - min(MARGIN_S, timeout_s / 10)):
             return await self._call(tool, arguments, progress)
         raise ToolTimeout(
             _sentence(
@@ -319,6 +322,8 @@ class ServerConnection:
         if fault is not None:
             return self._fault_failure(fault, session, tool)
         if error.code == CONNECTION_CLOSED and _is_ours(error.message):
+            if error.message == _CLOSED:
+                session.notices.end()  # the reader says so too, but maybe after the next call came
             words = self._log.masked(await session.wire.last_words())
             return ToolFailed(
                 _sentence(f"the MCP server {self.name!r} went away during {tool!r}", words),
@@ -348,7 +353,7 @@ def _first_leaf(error: BaseException) -> BaseException:
 
 def _is_ours(message: str) -> bool:
     """The SDK's own words for a lost connection; a server may use the same code for anything."""
-    return message.startswith(("Connection closed", "SSE stream"))
+    return message == _CLOSED or message.startswith("SSE stream")
 
 
 def _sentence(*parts: str) -> str:

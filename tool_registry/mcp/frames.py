@@ -28,6 +28,11 @@ class LineSplitter:
         self._pending = bytearray()
         self._dropping = False
 
+    @property
+    def held_bytes(self) -> int:
+        """How much of an unfinished line is held."""
+        return len(self._pending)
+
     def feed(self, data: bytes) -> Iterator[bytes]:
         """The lines that this chunk completes, without their ends."""
         first, *others = data.split(b"\n")

@@ -50,6 +50,11 @@ class HttpFault:
         """It proves that the request did not reach a tool."""
         return self.kind in {Fault.LOST_SESSION, Fault.UNAUTHORISED, Fault.NOT_CONNECTED}
 
+    @property
+    def new_session_heals(self) -> bool:
+        """The server is there and refuses this session, or its token, only."""
+        return self.kind in {Fault.LOST_SESSION, Fault.UNAUTHORISED}
+
 
 def fault_in(data: Any) -> HttpFault | None:
     """The fault in a JSON-RPC error's data; None when the server itself answered."""

@@ -68,5 +68,5 @@ class ServerLog:
             return ""
         return (
             f"it wrote {self._noise_count} line(s) to stdout that are no JSON-RPC messages"
-            f" (first: {self._noise[0]!r}); a server must log to stderr"
+            f" (first: {', '.join(map(repr, self._noise))}); a server must log to stderr"
         )

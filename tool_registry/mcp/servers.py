@@ -174,13 +174,20 @@ class McpServers:
             if config.wants(tool.name)
         ]
         text = _labelled(name, instructions) if offers and config.instructions else ""
-        self._on_tools(owner_of(name), offers, text)
+        self._push(name, offers, text)
+
+    def _push(self, name: str, offers: Sequence[Offer], instructions: str) -> None:
+        try:
+            self._on_tools(owner_of(name), offers, instructions)
+        except Exception:
+            # A listener's bug must neither end the server's task nor keep its process from being ended.
+            logger.exception("MCP server %s: its tools could not be handed on", name)
 
     async def _end(self, names: Sequence[str]) -> None:
         ending = {name: task for name in names if (task := self._tasks.pop(name, None)) is not None}
         for name in ending:
             self._connections[name].close()
-            self._on_tools(owner_of(name), (), "")
+            self._push(name, (), "")
         if ending:
             _, late = await asyncio.wait(ending.values(), timeout=CLOSE_LIMIT_S)
             for task in late:

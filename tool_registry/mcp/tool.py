@@ -14,8 +14,6 @@ from tool_registry.mcp.result import to_output
 from tool_registry.output import ToolOutput
 from tool_registry.tool import Approval, ToolSource, ToolTraits
 
-MARGIN_S = 0.1
-
 
 def owner_of(server: str) -> str:
     """The registry's owner name of a server's tools."""
@@ -48,15 +46,12 @@ class McpTool:
     async def execute(self, params: dict[str, Any], context: ToolContext) -> ToolOutput:
         """Call the server under the tool's own name.
 
-        The connection gives up just before the executor would, so that its answer can say what it knows.
-
         Raises:
             CallError: as `ServerConnection.call`.
         """
-        limit_s = self._timeout_s - min(MARGIN_S, self._timeout_s / 10)
         try:
             answer = await self._connection.call(
-                self._tool.name, params, timeout_s=limit_s, progress=context.progress
+                self._tool.name, params, timeout_s=self._timeout_s, progress=context.progress
             )
         except ServerRefused as refusal:
             return ToolOutput.refusal(

@@ -35,9 +35,9 @@ DEFINITION = ToolDefinition.of(
 *** Delete File: path/old.py
 *** End Patch
 
-Move to and the text after @@ are optional. Give about three lines of context, copied from the file: the old lines \
-must be found in exactly one place. "*** End of File" after a hunk ties it to the end of the file. Line endings, \
-encoding and modes stay.""",
+Move to and the text after @@ are optional. Give about three lines of context, copied from the file: \
+the old lines must be found in exactly one place. "*** End of File" after a hunk ties it to the end of the \
+file. Line endings, encoding and modes stay.""",
     {
         "type": "object",
         "properties": {
@@ -74,12 +74,18 @@ class ApplyPatch:
     async def execute(self, params: dict[str, Any], context: ToolContext) -> ToolOutput:
         """Apply a patch.
 
-        The answer is `{files: [{path, action, from?, lines_added, lines_removed, matched?}]}`, action one of added,
-        updated, deleted, moved, copied; `matched` says which tolerance the place took. On refusal no file differs.
+        The answer is `{files: [{path, action, from?, lines_added, lines_removed, matched?}]}`, action one of
+        added, updated, deleted, moved, copied; `matched` says which tolerance the place took. On refusal no
+        file differs.
         """
-        return await answer(lambda: self._apply(params["patch"]))
+        return await answer(lambda: self.apply(params["patch"]))
 
-    def _apply(self, patch: str) -> ToolOutput:
+    def apply(self, patch: str) -> ToolOutput:
+        """Apply a patch in this thread.
+
+        Raises:
+            Refused: it does not fit; nothing was changed.
+        """
         plan = PatchPlan(self._workspace)
         for edit in _parsed(patch):
             plan.take(edit)

@@ -40,7 +40,7 @@ class StagedFile:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(data)
             stream.flush()
-            _take_over(descriptor, keep, executable)
+            _take_over(descriptor, keep, executable=executable)
             os.fsync(descriptor)
 
     def replace(self) -> None:
@@ -62,7 +62,7 @@ class StagedFile:
             os.unlink(self._temporary, dir_fd=self.directory)
 
 
-def _take_over(descriptor: int, keep: os.stat_result | None, executable: bool | None) -> None:
+def _take_over(descriptor: int, keep: os.stat_result | None, *, executable: bool | None) -> None:
     made = os.fstat(descriptor)
     mode = made.st_mode
     if keep is not None:

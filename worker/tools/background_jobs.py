@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from worker.tools.command_output import CommandOutput
 from worker.tools.process import ProcessTree
 
+_LAST_WAIT_S = 1.0
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunningCommand:
@@ -37,7 +39,9 @@ class BackgroundJobs:
         """End them all."""
         running = list(self._running)
         await asyncio.gather(*(command.end() for command in running))
-        await asyncio.gather(*list(self._running.values()))
+        watching = list(self._running.values())
+        if watching:
+            await asyncio.wait(watching, timeout=_LAST_WAIT_S)
 
     async def _watch(self, command: RunningCommand) -> None:
         await command.tree.gone()

@@ -18,6 +18,9 @@ class CommandOutput(asyncio.Protocol):
         directory: where a long output is saved.
         name: start of that file's name.
         save_from_start: save short outputs as well.
+
+    Raises:
+        OSError: saving from the start was asked for, and the file can't be made.
     """
 
     def __init__(self, directory: Path, name: str, *, save_from_start: bool = False) -> None:
@@ -31,8 +34,9 @@ class CommandOutput(asyncio.Protocol):
         self._frozen = False
         self.ended = asyncio.Event()
         self.saved: SavedOutput | None = None
+        self._savable = True
         if save_from_start:
-            self.save()
+            self.saved = SavedOutput(directory, name)
 
     async def open_pipe(self) -> int:
         """Start reading; return the descriptor of the writing end, which the caller closes."""
@@ -56,13 +60,27 @@ class CommandOutput(asyncio.Protocol):
         if self.saved is not None:
             self.saved.close()
 
-    def save(self) -> SavedOutput:
-        """Save the output from its beginning on, and all that still comes."""
-        if self.saved is None:
+    def save(self) -> None:
+        """Save the output from its beginning on, and all that still comes.
+
+        Without a place for the file, head and tail are all that is kept; the command goes on.
+        """
+        if self.saved is not None or not self._savable:
+            return
+        try:
             self.saved = SavedOutput(self._directory, self._name)
             self.saved.write(bytes(self._unsaved))
-            self._unsaved.clear()
-        return self.saved
+        except OSError:
+            self._savable = False
+        self._unsaved.clear()
+
+    @property
+    def saved_path(self) -> str | None:
+        """Where the output is saved, and why not all of it is there, if that is so."""
+        if self.saved is None:
+            return None
+        failure = self.saved.failure
+        return f"{self.saved.path} (incomplete: {failure})" if failure else str(self.saved.path)
 
     def freeze(self) -> HeadAndTail:
         """Settle what the caller is shown; later output is only saved."""
@@ -84,6 +102,7 @@ class CommandOutput(asyncio.Protocol):
         if self.saved is not None:
             self.saved.write(data)
             return
-        self._unsaved += data
+        if self._savable:
+            self._unsaved += data
         if len(self._unsaved) > HEAD_BYTES + TAIL_BYTES:
             self.save()

@@ -32,14 +32,6 @@ class IgnoreRules:
         """Read a directory's rules."""
         return cls(directory, _read_spec(directory / ".gitignore"), above)
 
-    @classmethod
-    def down_to(cls, directory: Path, root: Path) -> IgnoreRules:
-        """Read the rules of every directory from the root down."""
-        rules = cls.of(root, None)
-        for part in directory.relative_to(root).parts:
-            rules = cls.of(rules.directory / part, rules)
-        return rules
-
     def ignores(self, name: str, *, is_directory: bool) -> bool:
         """Whether an entry of this directory is left out; the deepest rule that speaks decides."""
         if name == ".git":

@@ -92,6 +92,7 @@ class LineScanner:
         self._text = ""
         self._characters = 0
         self._open = False
+        self._last = ""
 
     def scan(self, stream: BinaryIO, encoding: TextEncoding) -> Window:
         """Read the whole stream; memory stays bounded."""
@@ -150,8 +151,6 @@ class LineScanner:
             self._text += chunk[begin : min(stop, begin + room)] if begin < stop else ""
         self._characters += stop - start
         self._last = chunk[stop - 1] if stop > start else self._last
-
-    _last = ""
 
     def _end_line(self, window: Window) -> None:
         text, characters = self._text, self._characters

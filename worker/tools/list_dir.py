@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import os
 from collections import deque
 from collections.abc import Iterator
@@ -26,10 +25,10 @@ MAX_LIMIT = 5000
 
 DEFINITION = ToolDefinition.of(
     "list_dir",
-    "List a directory as a tree, one level after the other, directories first. Every entry has path (relative to "
-    "the workspace; give it to the other tools as it is), type and size in bytes. Links are shown, not followed. "
-    "What .gitignore names, and .git, is left out unless include_ignored is true. truncated says whether there is "
-    "more than was listed.",
+    "List a directory as a tree, one level after the other, directories first. Every entry has path (as seen "
+    "from the workspace; give it to the other tools as it is), type and size in bytes. Links are shown, not "
+    "followed. What .gitignore names, and .git, is left out unless include_ignored is true. truncated says "
+    "whether there is more than was listed.",
     {
         "type": "object",
         "properties": {
@@ -86,8 +85,8 @@ class ListDir:
     async def execute(self, params: dict[str, Any], context: ToolContext) -> ToolOutput:
         """List a directory.
 
-        The answer is `{path, entries: [{path, type, size?, target?, unreadable?}], total, ignored, truncated, note?}`;
-        `total` counts the entries of all directories that were looked at.
+        The answer is `{path, entries: [{path, type, size?, target?, unreadable?}], total, ignored, truncated,
+        note?}`; `total` counts the entries of all directories that were looked at.
         """
         return await answer(lambda: self._list(params))
 
@@ -145,9 +144,13 @@ class _Listing:
 
     def read(self, directory: Path, rules: IgnoreRules | None, level: int) -> None:
         with os.scandir(directory) as scan:
-            room = self.limit - len(self.entries)
-            chosen = heapq.nsmallest(room, self._counted(scan, rules), key=_order)
-        for found in chosen:
+            waiting = iter(sorted(scan, key=_order))
+        for found in self._kept(waiting, rules):
+            self.total += 1
+            if len(self.entries) == self.limit:
+                # What comes after the last place is counted, not looked at: matching rules takes time.
+                self.total += sum(1 for _ in waiting)
+                return
             entry = self._entry(found)
             self.entries.append(entry)
             if level < self.depth and entry["type"] == FileKind.DIRECTORY:
@@ -164,21 +167,20 @@ class _Listing:
         if truncated:
             more = "at least " if self.unvisited else ""
             result["note"] = (
-                f"{more}{self.total} entries, showing the first {len(self.entries)}. List a directory below, raise "
-                f"limit (at most {MAX_LIMIT}), or filter with shell."
+                f"{more}{self.total} entries, showing the first {len(self.entries)}. List a directory below, "
+                f"raise limit (at most {MAX_LIMIT}), or filter with shell."
             )
         return result
 
-    def _counted(
-        self, scan: Iterator[os.DirEntry[str]], rules: IgnoreRules | None
+    def _kept(
+        self, waiting: Iterator[os.DirEntry[str]], rules: IgnoreRules | None
     ) -> Iterator[os.DirEntry[str]]:
-        for found in scan:
+        for found in waiting:
             if rules is not None and rules.ignores(
                 found.name, is_directory=found.is_dir(follow_symlinks=False)
             ):
                 self.ignored += 1
             else:
-                self.total += 1
                 yield found
 
     def _entry(self, found: os.DirEntry[str]) -> dict[str, Any]:

@@ -46,8 +46,9 @@ def edit_file(file: TextFile, hunks: tuple[Hunk, ...], shown: str) -> EditedFile
         if second.start < first.end or (second.start, second.end) == (first.start, first.end):
             raise Refused(
                 "overlapping_hunks",
-                f"{shown}: the hunk at line {hunk.patch_line} of the patch touches lines that another hunk changes "
-                f"too, at line {second.start + 1} of the file. Join them into one hunk. Nothing was changed.",
+                f"{shown}: the hunk at line {hunk.patch_line} of the patch touches lines that another hunk "
+                f"changes too, at line {second.start + 1} of the file. Join them into one hunk. Nothing was "
+                "changed.",
                 path=shown,
                 patch_line=hunk.patch_line,
             )
@@ -142,7 +143,7 @@ class _AddedText:
         return chr(0xDC00 + int(match[1], 16)) if match[1] in self._escapes else match[0]
 
     def _indented(self, text: str) -> str:
-        """Translate the indentation; one that the old lines don't show goes on from the nearest shallower one."""
+        """Translate the indentation; an unknown one builds on the nearest shallower one."""
         own = indentation(text)
         if own in self._indentations or not text.strip():
             return self._indentations.get(own, own) + text[len(own) :]
@@ -152,7 +153,7 @@ class _AddedText:
             return self._indentations[base] + self._deeper(own[len(base) :]) + text[len(own) :]
         raise Refused(
             "hunk_not_found",
-            "The hunk fits only when its indentation is ignored, and the new lines are indented less than all of "
+            "The hunk fits only when its indentation is ignored, and new lines are indented less than all of "
             "the old ones. Copy the indentation from the file. Nothing was changed.",
         )
 

@@ -1,8 +1,8 @@
 """Finds the one place of a file that a hunk means.
 
 Levels of tolerance are tried from strict to lax. At each level the place must be unique: two look-alikes are
-an error that names both, never a guess. Comparing is all that is tolerant; lines that stay are copied from the
-file.
+an error that names both, never a guess. Comparing is all that is tolerant; lines that stay are copied from
+the file.
 """
 
 from __future__ import annotations
@@ -148,8 +148,8 @@ class Searcher:
             return Match(regions[0].start + 1, lines, Level.EXACT)
         raise Refused(
             "no_context",
-            f"{self._shown}: the hunk at line {hunk.patch_line} of the patch only adds lines and does not say where. "
-            "Give a line of context, or '*** End of File' to append.",
+            f"{self._shown}: the hunk at line {hunk.patch_line} of the patch only adds lines and does not "
+            "say where. Give a line of context, or '*** End of File' to append.",
             path=self._shown,
             patch_line=hunk.patch_line,
         )
@@ -227,9 +227,9 @@ class Searcher:
         listed = ", ".join(map(str, places[:_SHOWN_CANDIDATES]))
         return Refused(
             "ambiguous_hunk",
-            f"{self._shown}: the hunk at line {hunk.patch_line} of the patch fits {len(places)} places, at lines "
-            f"{listed}{' and more' if len(places) > _SHOWN_CANDIDATES else ''}. Give more context lines, or an '@@' "
-            "line with the function or class it is in. Nothing was changed.",
+            f"{self._shown}: the hunk at line {hunk.patch_line} of the patch fits {len(places)} places, at "
+            f"lines {listed}{' and more' if len(places) > _SHOWN_CANDIDATES else ''}. Give more context, "
+            "or an '@@' line with the function or class it is in. Nothing was changed.",
             path=self._shown,
             patch_line=hunk.patch_line,
             lines=places[:_SHOWN_CANDIDATES],
@@ -239,8 +239,8 @@ class Searcher:
         near = self._near_lines(anchor)
         return Refused(
             "anchor_not_found",
-            f"{self._shown} has no line '{anchor}' to anchor the hunk at line {hunk.patch_line} of the patch. "
-            "Nothing was changed.",
+            f"{self._shown} has no line '{anchor}' to anchor the hunk at line {hunk.patch_line} of the "
+            "patch. Nothing was changed.",
             path=self._shown,
             patch_line=hunk.patch_line,
             candidates=near,
@@ -250,8 +250,8 @@ class Searcher:
         where = " at the end of the file" if hunk.at_end else " after its @@ lines" if len(scopes) > 1 else ""
         return Refused(
             "hunk_not_found",
-            f"{self._shown}: the old lines of the hunk at line {hunk.patch_line} of the patch are not there{where}. "
-            "Read the file again and copy its lines. Nothing was changed.",
+            f"{self._shown}: the old lines of the hunk at line {hunk.patch_line} of the patch are not "
+            f"there{where}. Read the file again and copy its lines. Nothing was changed.",
             path=self._shown,
             patch_line=hunk.patch_line,
             candidates=self._nearest(hunk),

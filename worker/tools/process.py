@@ -83,7 +83,7 @@ class ProcessTree:
         stdin = self._process.stdin
         if stdin is not None:
             stdin.close()
-        # A process in an uninterruptible wait of the kernel outlives even SIGKILL; the call does not wait for it.
+        # A process in an uninterruptible wait of the kernel outlives even SIGKILL; nobody waits for that.
         with suppress(TimeoutError):
             await asyncio.wait_for(self.gone(), supervisor.GRACE_S + _LAST_WORDS_S)
 

@@ -22,8 +22,8 @@ _HEAD_BYTES = 8192
 DEFINITION = ToolDefinition.of(
     "read_file",
     "Read a text file. Each line comes as its number, a tab and its text. At most 48 KiB at once: go on at "
-    "next_offset. A line over 2,000 characters is cut; read the rest of it with offset and column_offset. Paths are "
-    "relative to the workspace; the output files that shell names can be read too.",
+    "next_offset. A line over 2,000 characters is cut; read the rest of it with offset and column_offset. "
+    "Paths are relative to the workspace; the output files that shell names can be read too.",
     {
         "type": "object",
         "properties": {
@@ -99,7 +99,7 @@ class ReadFile:
                 if kind is not None:
                     raise Refused(
                         "binary_file",
-                        f"{path.shown} is no text ({kind}, {size} bytes). Look at it with shell, such as file or xxd.",
+                        f"{path.shown} is no text ({kind}, {size} bytes). Look at it with shell.",
                         path=path.shown,
                         size_bytes=size,
                         type=kind,

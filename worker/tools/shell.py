@@ -38,10 +38,10 @@ _TIMED_OUT = 124
 def _definition(shell: str) -> ToolDefinition:
     return ToolDefinition.of(
         "shell",
-        f"Run a command with {shell}, in the workspace. Every call is a new shell: cd and export do not carry "
-        "over, so use workdir and join steps with &&. There is no terminal and no input. Long output keeps its "
-        "beginning and end; the rest is in a file that the result names. Processes left running stay until the "
-        "job ends; start a server with background: true.",
+        f"Run a command with {shell}, in the workspace. Every call is a new shell: cd and export do not "
+        "carry over, so use workdir and join steps with &&. There is no terminal and no input. Long output "
+        "keeps its beginning and end; the rest is in a file that the result names. Processes left running "
+        "stay until the job ends; start a server with background: true.",
         {
             "type": "object",
             "properties": {
@@ -118,7 +118,8 @@ class Shell:
         """Run one command.
 
         The answer is `{exit_code, signal?, stdout, stderr, timed_out, duration_ms, truncated}`, with
-        `stdout_path`, `stderr_path` and `still_running` where they apply; in the background `{pid, log_path}`.
+        `stdout_path`, `stderr_path` and `still_running` where they apply; in the background `{pid,
+        log_path}`.
         """
         try:
             directory = self._directory(params.get("workdir", "."))
@@ -131,6 +132,8 @@ class Shell:
                 return await self._run(command, directory, timeout_s)
         except Refused as refused:
             return refused.output()
+        except OSError as error:
+            return ToolOutput.refusal("not_started", f"The command could not be started: {error.strerror}.")
 
     def _directory(self, text: str) -> Path:
         path = self._workspace.resolve(text)
@@ -164,6 +167,18 @@ class Shell:
     async def _start(
         self, command: list[str], directory: Path, outputs: tuple[CommandOutput, ...]
     ) -> RunningCommand:
+        """Start a command; one that was called off while it started is ended again."""
+        starting = asyncio.create_task(self._start_uncancelled(command, directory, outputs))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            with anyio.CancelScope(shield=True), suppress(Refused):
+                await (await starting).end()
+            raise
+
+    async def _start_uncancelled(
+        self, command: list[str], directory: Path, outputs: tuple[CommandOutput, ...]
+    ) -> RunningCommand:
         with ExitStack() as ends:
             pipes: list[int] = []
             for output in outputs:
@@ -178,12 +193,10 @@ class Shell:
                     out=pipes[0],
                     err=pipes[-1],
                 )
-            except OSError as error:
+            except OSError:
                 for output in outputs:
                     output.close()
-                raise Refused(
-                    "not_started", f"The command could not be started: {error.strerror}."
-                ) from error
+                raise
         return RunningCommand(tree, outputs)
 
     async def _run(self, command: list[str], directory: Path, timeout_s: float) -> ToolOutput:
@@ -217,18 +230,19 @@ class Shell:
             return _TIMED_OUT, True
 
     async def _drain(self, running: RunningCommand) -> None:
-        """Take what is still in the pipes; a process that holds them open is not waited for."""
+        """Take what is still in the pipes; processes that live on are not waited for."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_DRAIN_S):
                 for output in running.outputs:
                     await output.ended.wait()
+                await running.tree.gone()
 
     async def _run_in_background(self, command: list[str], directory: Path) -> ToolOutput:
         log = CommandOutput(self._launch.output_dir, "background", save_from_start=True)
         running = await self._start(command, directory, (log,))
         self._jobs.keep(running)
         pid = running.tree.pid
-        result: dict[str, Any] = {"pid": pid, "log_path": str(log.save().path)}
+        result: dict[str, Any] = {"pid": pid, "log_path": log.saved_path}
         try:
             code = await asyncio.wait_for(running.tree.exit_code(), _FIRST_LOOK_S)
         except TimeoutError:
@@ -257,7 +271,7 @@ def _answer(
     paths: dict[str, str] = {}
     for name, output in zip(("stdout", "stderr"), running.outputs, strict=True):
         shown = output.freeze()
-        where = str(output.saved.path) if output.saved else None
+        where = output.saved_path
         result[name] = shown.text(where)
         original += shown.total_bytes
         shown_bytes += shown.shown_bytes

@@ -17,7 +17,6 @@ import select
 import signal
 import sys
 from contextlib import suppress
-from pathlib import Path
 from time import monotonic
 from types import FrameType
 
@@ -43,10 +42,16 @@ def descendants(root: int) -> list[int]:
 
 def _living_parent(process: str) -> int | None:
     try:
-        # The name in brackets may hold anything; the fields after it are plain.
-        state, parent = Path(process, "stat").read_bytes().rpartition(b")")[2].split()[:2]
-    except (FileNotFoundError, ProcessLookupError):
+        descriptor = os.open(f"{process}/stat", os.O_RDONLY)
+    except FileNotFoundError:
         return None  # ended while we looked
+    try:
+        # The name in brackets may hold anything; the fields after it are plain.
+        state, parent = os.read(descriptor, 4096).rpartition(b")")[2].split()[:2]
+    except ProcessLookupError:
+        return None
+    finally:
+        os.close(descriptor)
     return None if state in {b"Z", b"X"} else int(parent)
 
 
@@ -97,25 +102,34 @@ class Supervisor:
         return wake
 
     def _start(self, command: list[str]) -> None:
-        self._shell = os.posix_spawn(
-            command[0],
-            command,
-            os.environ,
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_DUP2, self._out, 1),
-                (os.POSIX_SPAWN_DUP2, self._err, 2),
-                *((os.POSIX_SPAWN_CLOSE, pipe) for pipe in {self._out, self._err}),
-            ],
-            setsid=True,
-            setsigmask=[],
-            setsigdef=[*_IGNORED_SIGNALS, signal.SIGCHLD, signal.SIGXFSZ],
-        )
+        gate, opener = os.pipe()
+        self._shell = os.fork()
+        if self._shell == 0:
+            os.close(opener)
+            self._become(command, gate)
+        # The worker knows the process before it can do anything, killing us included.
         self._tell(f"started {self._shell}")
+        os.write(opener, b"!")
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 2)
-        for pipe in {self._out, self._err, nowhere}:
-            os.close(pipe)
+        for descriptor in {self._out, self._err, nowhere, gate, opener}:
+            os.close(descriptor)
+
+    def _become(self, command: list[str], gate: int) -> None:
+        """In the child: turn into the command, in a session of its own, once the gate opens."""
+        try:
+            os.setsid()
+            signal.set_wakeup_fd(-1)
+            for number in (*_IGNORED_SIGNALS, signal.SIGCHLD, signal.SIGXFSZ):
+                signal.signal(number, signal.SIG_DFL)
+            for source, target in ((os.open(os.devnull, os.O_RDONLY), 0), (self._out, 1), (self._err, 2)):
+                os.dup2(source, target)
+            for pipe in {self._out, self._err} - {0, 1, 2}:
+                os.close(pipe)
+            if os.read(gate, 1):
+                os.execv(command[0], command)  # noqa: S606 - starting programs is its purpose
+        finally:
+            os._exit(127)
 
     def _reap(self) -> bool:
         """Collect the dead; False when there is nobody left to wait for."""

@@ -26,7 +26,7 @@ class TerminalText:
     """
 
     def __init__(self) -> None:
-        self._lines = [""]
+        self._lines: list[str] = [""]
         self._row = 0
         self._column = 0
         self._pending = ""
@@ -64,9 +64,14 @@ class TerminalText:
         return text[: unfinished.start()]
 
     def _append_plain(self, text: str) -> None:
-        lines = ("\n".join(self._lines) + text).split("\n")
-        self._settled.extend(f"{line}\n" for line in lines[:-_SCREEN_LINES])
-        self._lines = lines[-_SCREEN_LINES:]
+        text = "\n".join(self._lines) + text
+        cut = len(text)
+        for _ in range(_SCREEN_LINES):
+            cut = text.rfind("\n", 0, cut)
+            if cut < 0:
+                break
+        self._settled.append(text[: cut + 1])
+        self._lines = text[cut + 1 :].split("\n")
         self._row = len(self._lines) - 1
         self._column = len(self._lines[-1])
         self._settle_long_line()

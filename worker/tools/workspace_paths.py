@@ -132,8 +132,12 @@ class Workspace:
         real = Path(os.path.realpath(self._absolute(text)))
         if not self._inside(real, roots):
             raise _outside(text)
-        if not loops_allowed and real.is_symlink():
-            raise Refused.by_system(OSError(errno.ELOOP, ""), text)
+        try:
+            loops = real.is_symlink()
+        except OSError as error:
+            raise Refused.by_system(error, printable_name(text)) from error
+        if loops and not loops_allowed:
+            raise Refused.by_system(OSError(errno.ELOOP, ""), printable_name(text))
         return WorkspacePath(real, self.show(real))
 
     def _absolute(self, text: str) -> Path:
@@ -147,7 +151,7 @@ class Workspace:
         try:
             return unescaped if os.path.lexists(unescaped) else literal
         except OSError as error:
-            raise Refused.by_system(error, text) from error
+            raise Refused.by_system(error, printable_name(text)) from error
 
     @staticmethod
     def _inside(real: Path, roots: tuple[Path, ...]) -> bool:
@@ -197,6 +201,6 @@ def existing_file(path: WorkspacePath) -> os.stat_result | None:
 def _outside(text: str) -> Refused:
     return Refused(
         "outside_workspace",
-        f"{printable_name(text)} is outside the workspace. Use a path relative to it, without links that leave it.",
+        f"{printable_name(text)} is outside the workspace. Use a path inside it; links may not leave it.",
         path=printable_name(text),
     )

@@ -16,8 +16,8 @@ MAX_CONTENT_BYTES = 16 * 1024 * 1024
 
 DEFINITION = ToolDefinition.of(
     "write_file",
-    "Write a whole text file (UTF-8), exactly as given. Missing directories are made. The file is replaced in one "
-    "step, so it is never half written; its mode stays. To change parts of a file use apply_patch.",
+    "Write a whole text file (UTF-8), exactly as given. Missing directories are made. The file is replaced "
+    "in one step, so it is never half written; its mode stays. To change parts of a file use apply_patch.",
     {
         "type": "object",
         "properties": {

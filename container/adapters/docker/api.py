@@ -61,9 +61,7 @@ class DockerApi(Protocol):
 
     def build(self, *, fileobj: IO[bytes], tag: str, **options: Any) -> Iterator[Json]: ...
 
-    def import_image_from_stream(
-        self, stream: IO[bytes], *, repository: str, tag: str, changes: list[str]
-    ) -> str: ...
+    def import_image_from_stream(self, stream: IO[bytes], *, repository: str, changes: list[str]) -> str: ...
 
 
 class EventStream(Protocol):

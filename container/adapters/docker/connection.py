@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -76,6 +77,7 @@ class Connection:
     async def _run(self, pool: ThreadPoolExecutor, call: Callable[[DockerApi], T], deadline_s: float) -> T:
         def blocking() -> T:
             try:
+                _knock(self.endpoint, self.quick_s)
                 return call(self.client(deadline_s))
             except APIError:
                 raise
@@ -96,8 +98,8 @@ def connect(endpoint: str, timeout_s: float, *, first_answer_s: float = QUICK_S)
     Raises:
         EngineUnavailable: nothing answers, or not within `first_answer_s`.
     """
-    socket_path(endpoint)
     try:
+        _knock(endpoint, first_answer_s)
         probe = _client(endpoint, first_answer_s, _OLDEST_API)
         try:
             version = str(probe.version(api_version=False)["ApiVersion"])
@@ -108,6 +110,13 @@ def connect(endpoint: str, timeout_s: float, *, first_answer_s: float = QUICK_S)
         raise unavailable(endpoint, error, first_answer_s) from error
     except KeyError as error:
         raise EngineUnavailable(f"{endpoint} answers, but not as a container engine does") from error
+
+
+def _knock(endpoint: str, timeout_s: float) -> None:
+    """Connect and hang up: says plainly why nobody is there, where the SDK would leave a socket open."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knocking:
+        knocking.settimeout(timeout_s)
+        knocking.connect(str(socket_path(endpoint)))
 
 
 def _client(endpoint: str, timeout_s: float, version: str) -> DockerApi:

@@ -48,7 +48,7 @@ def allowed_cpus(limits: Limits, description: EngineDescription) -> float:
         )
     if "cpus" in limits.explicit and limits.cpus > description.cpus:
         raise LimitNotEnforceable(
-            f"{limits.cpus:g} CPUs were asked for and the engine has {description.cpus}: ask for fewer."
+            f"cpus: {limits.cpus:g} were asked for and the engine has {description.cpus}; ask for fewer."
         )
     return min(limits.cpus, float(description.cpus))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 from docker.errors import APIError, NotFound
@@ -20,7 +21,6 @@ from container.adapters.docker.pull import find_image, pull_image
 from container.adapters.docker.status import LABEL, status_of
 from container.engine.errors import (
     EngineError,
-    EngineUnavailable,
     ImageMissing,
     LaunchFailed,
     SandboxNotFound,
@@ -38,6 +38,7 @@ _PULL_S = 600.0
 _KILL_S = 15.0
 _POLL_S = 0.1
 _OWN_IMAGES = "portside-"
+_NAME_TAKEN = "already in use"  # Podman says it with status 500
 _LIVE = frozenset({SandboxState.RUNNING, SandboxState.PAUSED})
 
 
@@ -81,8 +82,12 @@ class DockerEngine:
 
         The first look is quick, so an engine that hangs is found out in `quick_s`, not in `slow_s`.
         """
-        cpus = allowed_cpus(spec.limits, await self.describe())
-        ref = await self._create(spec, cpus)
+        engine = await self.describe()
+        cpus = allowed_cpus(spec.limits, engine)
+        status = await self._create_or_find(spec, cpus, podman=engine.name == "podman")
+        ref = status.ref
+        if status.state is not SandboxState.CREATED:
+            return ref  # it runs, or has run: launching twice is launching once
         try:
             await self._connection.slow(lambda api: api.start(ref.id))
         except APIError as error:
@@ -145,15 +150,23 @@ class DockerEngine:
             response.close()
 
     async def remove(self, ref: SandboxRef) -> None:
-        """Remove it and its volumes, also those that somebody else's `rm` left behind."""
-        try:
-            await self._connection.slow(lambda api: api.remove_container(ref.id, v=True, force=True))
-        except NotFound:
-            pass  # removing twice is fine
-        except APIError as error:
-            if error.status_code != 409:  # 409: another removal of it is under way
-                raise EngineError(f"{ref.name} could not be removed: {words(error)}") from error
-            await self._vanished(ref)
+        """Remove it and its volumes, also those that somebody else's `rm` left behind.
+
+        A refusal is tried again for a while: another removal may be under way, or it is just ending.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _KILL_S
+        while True:
+            try:
+                await self._connection.slow(lambda api: api.remove_container(ref.id, v=True, force=True))
+            except NotFound:
+                break  # removing twice is fine
+            except APIError as error:
+                if loop.time() > deadline:
+                    raise EngineError(f"{ref.name} could not be removed: {words(error)}") from error
+                await asyncio.sleep(_POLL_S)
+            else:
+                break
         await self._connection.slow(partial(_remove_volumes, name=ref.name))
 
     async def close(self) -> None:
@@ -161,40 +174,58 @@ class DockerEngine:
         await asyncio.to_thread(self._feed.close)
         await self._connection.close()
 
-    async def _create(self, spec: SandboxSpec, cpus: float) -> SandboxRef:
+    async def _create_or_find(self, spec: SandboxSpec, cpus: float, *, podman: bool) -> SandboxStatus:
+        """Make it, or find the one of that name.
+
+        A name is taken a moment before its container can be seen, and free a moment after it has gone.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._connection.slow_s
+        while loop.time() < deadline:
+            status = await self._create(spec, cpus, podman=podman) or await self._existing(spec)
+            if status is not None:
+                return status
+            await asyncio.sleep(_POLL_S)
+        raise LaunchFailed(f"the name {spec.name} is taken by a container that can't be seen")
+
+    async def _create(self, spec: SandboxSpec, cpus: float, *, podman: bool) -> SandboxStatus | None:
+        """Create it; None when the name is taken."""
+
         def create(api: DockerApi) -> str:
-            arguments = create_arguments(spec)
-            config = host_config(spec, cpus=cpus, api_version=api.api_version)
-            return str(api.create_container(**arguments, host_config=config)["Id"])
+            config = host_config(spec, cpus=cpus, api_version=api.api_version, podman=podman)
+            return str(api.create_container(**create_arguments(spec), host_config=config)["Id"])
 
         try:
-            return SandboxRef(name=spec.name, id=await self._connection.slow(create))
+            made = await self._connection.slow(create)
         except NotFound as error:
             raise ImageMissing(
                 f"the image {spec.image} is not on this engine: {words(error)}. Type: portside image build"
             ) from error
         except APIError as error:
-            if error.status_code != 409:
-                raise LaunchFailed(f"{spec.name} could not be created: {words(error)}") from error
-        return await self._existing(spec)
+            if error.status_code == HTTPStatus.CONFLICT or _NAME_TAKEN in words(error):
+                return None
+            raise LaunchFailed(f"{spec.name} could not be created: {words(error)}") from error
+        return SandboxStatus(ref=SandboxRef(name=spec.name, id=made), state=SandboxState.CREATED)
 
-    async def _existing(self, spec: SandboxSpec) -> SandboxRef:
-        """The sandbox that an earlier launch of the same name made."""
-        status = status_of(await self._connection.quick(lambda api: api.inspect_container(spec.name)))
+    async def _existing(self, spec: SandboxSpec) -> SandboxStatus | None:
+        """The sandbox that an earlier launch of the same name made; None when it can't be seen."""
+        try:
+            found = status_of(await self._connection.quick(lambda api: api.inspect_container(spec.name)))
+        except NotFound:
+            return None
         expected = {**spec.labels, LABEL: spec.name}
-        if any(status.labels.get(key) != value for key, value in expected.items()):
+        if any(found.labels.get(key) != value for key, value in expected.items()):
             raise LaunchFailed(
                 f"the name {spec.name} is taken by a container that is not this job's; remove it or rename it"
             )
-        return status.ref
+        return found
 
     async def _signal(self, ref: SandboxRef, signal: str) -> None:
         try:
             await self._connection.quick(lambda api: api.kill(ref.id, signal))
-        except NotFound:
-            pass  # gone: nothing runs
         except APIError as error:
-            if error.status_code != 409:  # 409: it does not run
+            # Engines refuse in different words what does not run any more; one look tells.
+            if (await self.inspect(ref)).state in _LIVE:
                 raise EngineError(f"{signal} did not reach {ref.name}: {words(error)}") from error
 
     async def _ended(self, ref: SandboxRef, within_s: float) -> bool:
@@ -206,16 +237,6 @@ class DockerEngine:
                 return False
             await asyncio.sleep(min(_POLL_S, left_s))
         return True
-
-    async def _vanished(self, ref: SandboxRef) -> None:
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._connection.slow_s
-        while (await self.inspect(ref)).state is not SandboxState.GONE:
-            if loop.time() > deadline:
-                raise EngineUnavailable(
-                    f"{ref.name} is being removed for {self._connection.slow_s:g} s already"
-                )
-            await asyncio.sleep(_POLL_S)
 
 
 def _remove_volumes(api: DockerApi, name: str) -> None:

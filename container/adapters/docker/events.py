@@ -13,7 +13,7 @@ from requests.exceptions import RequestException
 
 from container.adapters.docker.api import DockerApi, EventStream
 from container.adapters.docker.connection import connect
-from container.adapters.docker.status import LABEL, event_of
+from container.adapters.docker.status import event_of
 from container.engine.errors import EngineUnavailable
 from container.engine.sandbox import EventKind, SandboxEvent
 
@@ -119,8 +119,8 @@ class EventFeed:
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
 
     def _messages(self, api: DockerApi) -> Iterator[dict[str, Any]]:
-        filters = {"type": ["container"], "label": [LABEL]}
-        stream = api.events(decode=True, filters=filters)
+        # Podman knows no filter by label: `event_of` tells sandboxes from other containers
+        stream = api.events(decode=True, filters={"type": ["container"]})
         with self._lock:
             self._stream = stream
         try:

@@ -11,6 +11,7 @@ from requests.exceptions import Timeout
 from container.engine.errors import EngineUnavailable
 
 SCHEME = "unix://"
+_WORDS = 500
 
 
 def socket_path(endpoint: str) -> Path:
@@ -45,7 +46,9 @@ def unavailable(endpoint: str, error: BaseException, deadline_s: float) -> Engin
         return EngineUnavailable(
             f"nobody listens on {path}: the engine has stopped. Start it: systemctl start docker"
         )
-    if _any(chain, TimeoutError) or _any(chain, Timeout):
+    if any(
+        _any(chain, kind) for kind in (TimeoutError, Timeout, BlockingIOError)
+    ):  # EAGAIN: its queue is full
         return no_answer(endpoint, deadline_s)
     return EngineUnavailable(f"the engine at {path} broke the connection: {error}. Try again.")
 
@@ -60,8 +63,9 @@ def no_answer(endpoint: str, deadline_s: float) -> EngineUnavailable:
 
 
 def words(error: APIError) -> str:
-    """The engine's own explanation, on one line."""
-    return " ".join(str(error.explanation or error).split())
+    """The engine's own explanation, on one line, and not longer than one is read."""
+    text = " ".join(str(error.explanation or error).split())
+    return text if len(text) <= _WORDS else f"{text[: _WORDS // 2]} ... {text[-_WORDS // 2 :]}"
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -18,7 +18,9 @@ from os import fdopen, pipe
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from container.adapters.docker.api import DockerApi
+from docker.errors import NotFound
+
+from container.adapters.docker.api import DockerApi, Json
 from container.engine.errors import EngineError
 
 HOST_BASE = "portside-base:host"
@@ -87,8 +89,7 @@ class HostBase:
         """
         packages = self._packages()
         digest = hashlib.sha256("\n".join(f"{p.name} {p.version}" for p in packages).encode()).hexdigest()
-        known: list[dict[str, object]] = api.images(filters={"label": f"{_LABEL}={digest}"})
-        if not any(HOST_BASE in (row.get("RepoTags") or ()) for row in known):  # pyright: ignore[reportOperatorIssue] -- RepoTags is a list of text
+        if _label(api) != digest:
             self._import(api, [p.name for p in packages], digest)
         return HOST_BASE
 
@@ -102,12 +103,10 @@ class HostBase:
 
     def _import(self, api: DockerApi, names: list[str], digest: str) -> None:
         listing = _dpkg("--listfiles", *names)
-        repository, tag = HOST_BASE.split(":")
         changes = [f"LABEL {_LABEL}={digest}", "ENV PATH=/usr/local/bin:/usr/bin:/bin"]
         with _streamed(lambda out: write_root(out, listing.splitlines())) as stream:
-            answer = str(
-                api.import_image_from_stream(stream, repository=repository, tag=tag, changes=changes)
-            )
+            # the tag stands in the name: Podman ignores it elsewhere
+            answer = str(api.import_image_from_stream(stream, repository=HOST_BASE, changes=changes))
         if '"error"' in answer:
             raise EngineError(f"the engine refused the base image: {answer.strip()[-300:]}")
 
@@ -174,6 +173,15 @@ def _member(
     info = tarfile.TarInfo(name)
     info.type, info.mode, info.linkname, info.size = kind, mode, target, len(content)
     tar.addfile(info, io.BytesIO(content))
+
+
+def _label(api: DockerApi) -> str | None:
+    try:
+        config: Json = api.inspect_image(HOST_BASE).get("Config") or {}
+    except NotFound:
+        return None
+    labels: dict[str, str] = config.get("Labels") or {}
+    return labels.get(_LABEL)
 
 
 def _merged(line: str) -> PurePosixPath:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from docker.errors import APIError
 
-from container.adapters.docker.api import DockerApi
+from container.adapters.docker.api import DockerApi, Json
 from container.adapters.docker.build_context import Sources, write_context
 from container.adapters.docker.connection import Connection
 from container.adapters.docker.faults import words
@@ -109,7 +108,7 @@ class WorkerImage:
             libraries = await asyncio.to_thread(self._libraries.fetch, self._sources, target)
             say(f"building {tag} on {base}")
             await self._connection.slow(
-                lambda api: self._build(api, base, tag, libraries, say), deadline_s=_BUILD_S
+                lambda api: self._build(api, base, tag, libraries), deadline_s=_BUILD_S
             )
         return tag
 
@@ -136,9 +135,7 @@ class WorkerImage:
             raise ImageMissing(f"the base image {wanted} is not on this engine")
         return wanted, base_id
 
-    def _build(
-        self, api: DockerApi, base: str, tag: str, libraries: Path, say: Callable[[str], None]
-    ) -> None:
+    def _build(self, api: DockerApi, base: str, tag: str, libraries: Path) -> None:
         with tempfile.TemporaryFile() as context:
             write_context(context, self._sources, libraries)
             context.seek(0)
@@ -154,19 +151,20 @@ class WorkerImage:
                 decode=True,
                 use_config_proxy=False,
             )
-            _follow(lines, say)
+            _follow(lines)
 
 
-def _follow(lines: Any, say: Callable[[str], None]) -> None:
-    """Pass the build's output on; the classic builder reports a failure inside the stream."""
+def _follow(lines: Iterator[Json]) -> None:
+    """Read the build's output; the classic builder reports a failure inside the stream."""
     last: list[str] = []
-    for line in lines:
+    failed = False
+    for line in lines:  # to its end also after a failure: only then is the connection given back
         text = str(line.get("stream") or line.get("error") or "").strip()
+        failed = failed or "error" in line
         if text:
             last = [*last, text][-_LAST_LINES:]
-            say(text)
-        if "error" in line:
-            raise EngineError("the worker image could not be built:\n" + "\n".join(last))
+    if failed:
+        raise EngineError("the worker image could not be built:\n" + "\n".join(last))
 
 
 def _probe(api: DockerApi, base_id: str) -> Target:
@@ -192,4 +190,6 @@ def _probe(api: DockerApi, base_id: str) -> Target:
 
 def _worker_tags(api: DockerApi) -> list[str]:
     tags: list[str] = [tag for row in api.images(name=REPOSITORY) for tag in row.get("RepoTags") or ()]
-    return sorted(tag for tag in tags if tag.startswith(f"{REPOSITORY}:"))
+    # Podman shows short names with the registry it would ask for them
+    short = (tag.removeprefix("docker.io/library/").removeprefix("localhost/") for tag in tags)
+    return sorted(tag for tag in short if tag.startswith(f"{REPOSITORY}:"))

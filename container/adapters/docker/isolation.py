@@ -6,7 +6,7 @@ Source: 06-containers.md "Default isolation"; measured on Docker 20.10 and 26.1 
 from __future__ import annotations
 
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from docker.types import HostConfig, LogConfig, Mount, Ulimit
@@ -18,6 +18,7 @@ SOCKET_DIR = "/run/portside"
 WORKSPACE = "/workspace"
 STATE = "/state"
 _LOG_FILES = 2
+_PROFILE = Path(__file__).resolve().parents[2] / "seccomp.json"
 
 
 def create_arguments(spec: SandboxSpec) -> dict[str, Any]:
@@ -41,7 +42,7 @@ def create_arguments(spec: SandboxSpec) -> dict[str, Any]:
     }
 
 
-def host_config(spec: SandboxSpec, *, cpus: float, api_version: str) -> HostConfig:
+def host_config(spec: SandboxSpec, *, cpus: float, api_version: str, podman: bool = False) -> HostConfig:
     """Everything that keeps the sandbox in: namespaces, capabilities, system calls, limits, mounts."""
     limits = spec.limits
     return HostConfig(
@@ -50,7 +51,7 @@ def host_config(spec: SandboxSpec, *, cpus: float, api_version: str) -> HostConf
         ipc_mode="private",
         read_only=True,
         cap_drop=["ALL"],
-        security_opt=["no-new-privileges:true", f"seccomp={seccomp_profile()}"],
+        security_opt=["no-new-privileges:true", f"seccomp={_PROFILE if podman else seccomp_profile()}"],
         init=True,
         pids_limit=limits.pids,
         mem_limit=limits.memory_bytes,
@@ -59,6 +60,7 @@ def host_config(spec: SandboxSpec, *, cpus: float, api_version: str) -> HostConf
         ulimits=[
             Ulimit(name="nofile", soft=limits.nofile, hard=limits.nofile),
             Ulimit(name="core", soft=0, hard=0),
+            Ulimit(name="msgqueue", soft=0, hard=0),  # else /dev/mqueue is one more writable place
         ],
         # exec: compilers and test runners start what they have just built there
         tmpfs={"/tmp": f"size={limits.tmp_bytes},mode=1777,nosuid,nodev,exec"},  # noqa: S108 -- inside the box
@@ -71,8 +73,8 @@ def host_config(spec: SandboxSpec, *, cpus: float, api_version: str) -> HostConf
 
 @cache
 def seccomp_profile() -> str:
-    """The profile's text; sent inline, so that the engine needs no file of ours."""
-    return resources.files("container").joinpath("seccomp.json").read_text(encoding="utf-8")
+    """The profile's text. Docker takes it inline; Podman takes the name of a file that it can read."""
+    return _PROFILE.read_text(encoding="utf-8")
 
 
 def _mounts(spec: SandboxSpec) -> list[Mount]:

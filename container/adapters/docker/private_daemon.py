@@ -35,6 +35,7 @@ class PrivateDaemon:
         self.socket = self.directory / "docker.sock"
         self._pid_file = self.directory / "docker.pid"
         self._log = self.directory / "dockerd.log"
+        self._process: subprocess.Popen[bytes] | None = None  # when this very object has started it
 
     @property
     def endpoint(self) -> str:
@@ -62,12 +63,17 @@ class PrivateDaemon:
                 missing_ok=True
             )  # of a daemon that died: dockerd would refuse a reused number
             with self._log.open("ab") as log:
-                process = subprocess.Popen(
+                self._process = subprocess.Popen(
                     self._command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
                 )
-            self._wait_for_answer(process, deadline_s)
-        else:
-            self._wait_for_answer(None, deadline_s)
+        try:
+            self._wait_for_answer(deadline_s)
+        except EngineUnavailable:
+            if self._process is not None:  # what came up too late must not stay unnoticed
+                self._process.terminate()
+                self._process.wait()
+                self._process = None
+            raise
         return self.endpoint
 
     def stop(self, deadline_s: float = STOP_S) -> None:
@@ -82,6 +88,10 @@ class PrivateDaemon:
         os.kill(pid, signal.SIGTERM)
         if not _until(lambda: self.pid() is None, deadline_s):
             raise EngineUnavailable(f"the private engine (pid {pid}) did not stop; see {self._log}")
+        if self._process is not None:
+            self._process.wait()
+            self._process = None
+        self._unmount()
 
     def pid(self) -> int | None:
         """Its process, checked to be really this daemon and not a later one with the same number."""
@@ -122,10 +132,10 @@ class PrivateDaemon:
             "--ip-masq=false",
         ]
 
-    def _wait_for_answer(self, process: subprocess.Popen[bytes] | None, deadline_s: float) -> None:
+    def _wait_for_answer(self, deadline_s: float) -> None:
         def ready() -> bool:
-            if process is not None and process.poll() is not None:
-                raise EngineUnavailable(f"dockerd ended at once ({process.returncode}): {self._last_words()}")
+            if self._process is not None and self._process.poll() is not None:
+                raise EngineUnavailable(f"dockerd ended at once: {self._last_words()}")
             try:
                 connect(self.endpoint, _POLL_S * 100).close()
             except EngineUnavailable:
@@ -136,6 +146,12 @@ class PrivateDaemon:
             raise EngineUnavailable(
                 f"the private engine did not answer within {deadline_s:g} s: {self._last_words()}"
             )
+
+    def _unmount(self) -> None:
+        """Dockerd leaves its network namespace mounted; with it the directory could not be removed."""
+        mounts = [line.split()[1] for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
+        for mount in sorted((m for m in mounts if Path(m).is_relative_to(self.directory)), reverse=True):
+            subprocess.run(["umount", mount], check=False, capture_output=True, timeout=10)
 
     def _last_words(self) -> str:
         lines = self._log.read_text(errors="replace").strip().splitlines()

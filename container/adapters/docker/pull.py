@@ -28,11 +28,12 @@ def pull_image(api: DockerApi, image: str) -> None:
     """
     repository, tag = _split(image)
     try:
-        for line in api.pull(repository, tag=tag, stream=True, decode=True):
-            if "error" in line:
-                raise ImageMissing(f"the image {image} can't be pulled: {line['error']}")
+        lines = list(api.pull(repository, tag=tag, stream=True, decode=True))
     except APIError as error:
         raise ImageMissing(f"the image {image} can't be pulled: {words(error)}") from error
+    for line in lines:
+        if "error" in line:
+            raise ImageMissing(f"the image {image} can't be pulled: {line['error']}")
 
 
 def _split(image: str) -> tuple[str, str | None]:

@@ -78,7 +78,7 @@ def _installer(target: Target) -> list[str]:
     binary_only = ["--only-binary", ":all:", "--python-version", target.python]
     uv = shutil.which("uv")
     if uv is not None:
-        platform = f"{target.machine}-{'musllinux_1_2' if target.libc == 'musl' else 'manylinux_2_28'}"
+        platform = f"{target.machine}-{'unknown-linux-musl' if target.libc == 'musl' else 'manylinux_2_28'}"
         return [uv, "pip", "install", "--quiet", *binary_only, "--python-platform", platform]
     if importlib.util.find_spec("pip") is not None:
         tags = [f"musllinux_1_{n}" for n in (1, 2)] if target.libc == "musl" else _manylinux(target)

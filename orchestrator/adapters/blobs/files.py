@@ -106,7 +106,8 @@ class _Draft:
         self._folder = folder
         self._digest = hashlib.sha256()
         drafts = folder / "drafts"
-        drafts.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        drafts.mkdir(mode=0o700, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=drafts)  # 0600
         self._path = Path(name)
         self._file = os.fdopen(handle, "wb", buffering=_BUFFER_BYTES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
@@ -11,11 +12,11 @@ import anyio
 import anyio.to_thread
 from sqlalchemy import Connection
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from orchestrator.adapters.db import schema
 from orchestrator.adapters.db.engines import BEGIN, create_sqlite_file, parse_url, serving_engine
-from orchestrator.adapters.db.failures import store_error
+from orchestrator.adapters.db.failures import told_as_store_errors
 from orchestrator.ports.errors import StoreUnavailable
 
 T = TypeVar("T")
@@ -46,7 +47,7 @@ class Database:
 
         Args:
             url: `sqlite:///PATH` or `postgresql://USER:PASSWORD@HOST/NAME`.
-            deadline_s: of each call, from the first wait to the commit.
+            deadline_s: of the wait for a turn to write, and then of the transaction.
 
         Raises:
             StoreError: the URL is not one of those, or the SQLite file can't be opened.
@@ -85,18 +86,25 @@ class Database:
             raise StoreUnavailable("the database is busy: no turn to write came in time") from error
 
     async def _run(self, work: Callable[[Connection], T], *, writes: bool) -> T:
-        engine = self._writing if writes else self._engine
+        # A task of its own, as no scope holds off a plain `task.cancel()` of the caller.
+        task = asyncio.create_task(self._transaction(work, self._writing if writes else self._engine))
         try:
-            with anyio.fail_after(self._deadline_s, shield=True):
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait([task])
+        except asyncio.CancelledError:
+            await asyncio.wait([task])
+            if not task.cancelled():
+                task.exception()  # whoever would have been told is gone
+            raise
+        return task.result()
+
+    async def _transaction(self, work: Callable[[Connection], T], engine: AsyncEngine) -> T:
+        try:
+            with told_as_store_errors(), anyio.fail_after(self._deadline_s):
                 async with engine.begin() as connection:
                     return await connection.run_sync(work)
         except TimeoutError as error:
             raise StoreUnavailable(f"the database did not answer in {self._deadline_s:g} s") from error
-        except SQLAlchemyError as error:
-            known = store_error(error)
-            if known is None:
-                raise
-            raise known from error
 
     async def migrate(self) -> None:
         """Bring the schema up to date; processes that start together take turns.
@@ -105,14 +113,9 @@ class Database:
             SchemaTooNew: a newer Portside migrated this database.
             StoreUnavailable: the database does not answer.
         """
-        try:
+        with told_as_store_errors():
             # Not abandoned: half a migration must not go on behind a caller that left.
             await anyio.to_thread.run_sync(schema.upgrade, self._url)
-        except SQLAlchemyError as error:
-            known = store_error(error)
-            if known is None:
-                raise
-            raise known from error
 
     async def check(self) -> bool:
         """Whether the schema is the one that this version of Portside needs.

@@ -34,7 +34,7 @@ def parse_url(text: str) -> URL:
     """
     try:
         url = make_url(text)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         # The error holds the text, and the text may hold a password.
         raise StoreError("the database URL can't be read: write sqlite:///PATH or postgresql://...") from None
     match url.get_backend_name():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
 
 import psycopg
 from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError, SQLAlchemyError
@@ -17,8 +19,19 @@ _DAMAGED = frozenset({"SQLITE_CORRUPT", "SQLITE_NOTADB"})
 _BUG = frozenset({"SQLITE_ERROR"})
 
 
-def store_error(error: SQLAlchemyError) -> StoreError | None:
-    """The error a port names for it; None when it is a bug, which nobody should catch."""
+@contextmanager
+def told_as_store_errors() -> Generator[None]:
+    """Raise what a port names in place of the driver's error; a bug goes on as it is."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        known = _store_error(error)
+        if known is None:
+            raise
+        raise known from error
+
+
+def _store_error(error: SQLAlchemyError) -> StoreError | None:
     if isinstance(error, PoolTimeout):
         return StoreUnavailable("the database is busy: no connection came free in time")
     if not isinstance(error, DBAPIError):

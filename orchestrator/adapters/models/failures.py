@@ -46,9 +46,7 @@ def failure_of(error: Exception, now: datetime) -> ProviderFailure:
         case TimeoutError() | ModelTimeoutError():
             return ProviderFailure(kind="timeout", message="the provider fell silent")
         case ModelConnectionError():
-            return ProviderFailure(
-                kind="unreachable", message=f"the provider can't be reached: {error.message}"
-            )
+            return ProviderFailure(kind="unreachable", message=f"the connection failed: {_deepest(error)}")
         case ModelAPIError():
             said = _said(error.body)
             return ProviderFailure(
@@ -79,6 +77,13 @@ def bounded(text: str, secret: str) -> str:
         text = text.replace(secret, "[redacted:model key]")
     line = " ".join(_TAGS.sub(" ", text).split())
     return line if len(line) <= _MESSAGE_CHARS else f"{line[:_MESSAGE_CHARS]}..."
+
+
+def _deepest(error: BaseException) -> str:
+    """The error underneath: the SDKs say no more than "Connection error."."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return str(error) or type(error).__name__
 
 
 def _said(body: object) -> Mapping[str, Any]:

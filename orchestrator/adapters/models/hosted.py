@@ -8,6 +8,7 @@ dropped and asked for again.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -112,20 +113,22 @@ class HostedModels:
     async def _ask(
         self, request: ModelRequest, messages: list[LibraryMessage], tools: ShownTools
     ) -> ModelResponse:
-        async with model_request_stream(
+        opening = model_request_stream(
             self._model(split_model(request.model)[1]),
             messages,
             model_settings=_settings(request),
             model_request_parameters=ModelRequestParameters(function_tools=tools.definitions()),
             instrument=False,
-        ) as stream:
-            events = aiter(stream)
-            limit_s = self._timeouts.first_event_s
-            while True:
-                with anyio.fail_after(limit_s):
-                    if await anext(events, None) is None:
-                        return stream.get()
-                limit_s = self._timeouts.idle_s
+        )
+        async with AsyncExitStack() as stack:
+            with anyio.fail_after(self._timeouts.first_event_s):
+                stream = await stack.enter_async_context(opening)
+                events = aiter(stream)
+                event = await anext(events, None)
+            while event is not None:
+                with anyio.fail_after(self._timeouts.idle_s):
+                    event = await anext(events, None)
+            return stream.get()
 
     def _report_refused(self, tools: ShownTools) -> None:
         for tool in tools.refused:

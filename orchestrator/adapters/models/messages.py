@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -27,6 +26,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.messages import (
     ModelRequest as LibraryRequest,
 )
+from pydantic_core import from_json
 
 from orchestrator.adapters.models.tools import ShownTools
 from orchestrator.ports.models import ModelMessage, ModelToolCall
@@ -113,8 +113,8 @@ def replayable(arguments: str) -> str:
     Source: BR-140.
     """
     try:
-        value = json.loads(arguments)
-    except (ValueError, RecursionError):  # not JSON; what was wrong with it stands in the call's result
+        value = from_json(arguments)
+    except ValueError:  # not JSON; what was wrong with it stands in the call's result
         return "{}"
     return arguments if isinstance(value, dict) else "{}"
 

@@ -70,7 +70,8 @@ def _read(path: Path) -> bytes:
 
 def _create(path: Path) -> bool:
     """Write a new key; False when another process was first. The file appears whole or not at all."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in (path.parent.parent, path.parent):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     try:
         draft.touch(mode=0o600, exist_ok=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Template
 
@@ -29,6 +29,7 @@ class Source:
     before_schema: str = ""
     memory: str = "2"
     world: str = "portside:tool/sandboxed-tool@1.0.0"
+    edit: tuple[str, str] = ("", "")  # text of world.wit, and what this guest was built with instead
 
     def core(self) -> str:
         """The core module's text."""
@@ -47,16 +48,18 @@ class Source:
 
 def build(source: Source, out: Path) -> Path:
     """Make a component of it."""
-    return build_core(source.core(), source.world, out)
+    return build_core(source.core(), source.world, out, source.edit)
 
 
-def build_core(core: str, world: str, out: Path) -> Path:
+def build_core(core: str, world: str, out: Path, edit: tuple[str, str] = ("", "")) -> Path:
     """Make a component of a core module's text, for any world of the probes."""
     with tempfile.TemporaryDirectory() as scratch:
         wit = Path(scratch, "wit")
         shutil.copytree(HERE / "wit", wit)
         (wit / "deps" / "tool").mkdir()
-        shutil.copy(WORLD, wit / "deps" / "tool")
+        world_text = WORLD.read_text()
+        assert edit[0] in world_text
+        (wit / "deps" / "tool" / "world.wit").write_text(world_text.replace(*edit, 1))
         text, embedded = Path(scratch, "core.wat"), Path(scratch, "embedded.wasm")
         text.write_text(core)
         _wasm_tools("component", "embed", str(wit), str(text), "--world", world, "-o", str(embedded))
@@ -75,3 +78,22 @@ def core_binary(text: str, out: Path) -> Path:
 def _wasm_tools(*args: str) -> None:
     done = subprocess.run(["wasm-tools", *args], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+HTTP_CALL = """(block (result i32)
+      (call $http (i32.const 4096) (i32.const 1) (local.get $params) (local.get $len)
+        (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
+        (i32.const 256))
+      (if (result i32) (i32.load8_u (i32.const 256))
+        (then (call $answer (i32.load (i32.const 260)) (i32.load (i32.const 264))))
+        (else (call $answer (i32.load (i32.const 272)) (i32.load (i32.const 276))))))"""
+HTTP = Source(
+    # http-request's result lies at 256: tag; ok is status, headers, body at 272; err a string at 260.
+    imports="""(import "portside:tool/host@1.0.0" "http-request"
+      (func $http (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)))""",
+    execute=HTTP_CALL,
+)
+"""Sends its parameters as the URL and answers the body, or the refusal."""
+
+LOOP = Source(execute="(loop $l (br $l)) unreachable")
+LOOP_AFTER_A_CALL = replace(HTTP, execute=f"(drop {HTTP_CALL}) (loop $l (br $l)) unreachable")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator
@@ -74,5 +75,13 @@ async def workshop(directory: Path, **options: Any) -> AsyncGenerator[Workshop]:
         await runtime.close()
 
 
-def context(**fields: Any) -> ToolContext:
-    return ToolContext(**{"job_id": "job", "call_id": "call", **fields})
+def context(*, job_id: str = "job", call_id: str = "call", deadline: float | None = None) -> ToolContext:
+    return ToolContext(job_id, call_id, deadline=deadline)
+
+
+async def no_thread_is_stuck(runtime: WasmRuntime) -> None:
+    """Wait until every thread has come back; fail after 10 s."""
+    deadline = time.monotonic() + 10
+    while runtime.stuck:
+        assert time.monotonic() < deadline, f"{runtime.stuck} threads are still stuck"
+        await asyncio.sleep(0.01)

@@ -1,0 +1,150 @@
+"""The operator API as the command line speaks it: HTTP over the orchestrator's own unix socket."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, cast
+
+import httpx
+
+from orchestrator.cli.failures import CommandFailed
+from orchestrator.settings import Settings
+
+_TIMEOUT = httpx.Timeout(30.0, connect=5.0)
+_CHUNK_BYTES = 256 * 1024
+
+
+class ApiProblem(CommandFailed):
+    """The orchestrator refused; `body` is its problem."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        hint = body.get("hint")
+        super().__init__(str(body.get("detail", "the orchestrator refused")) + (f" ({hint})" if hint else ""))
+        self.body = body
+
+
+class OperatorClient:
+    """Asks a running orchestrator.
+
+    Raises:
+        ApiProblem: from every method, for what the orchestrator refused.
+        CommandFailed: it can't be reached.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._socket = settings.api_socket
+        self._token_file = settings.operator_token_file
+        self._http: httpx.AsyncClient | None = None
+
+    async def __aenter__(self) -> Self:
+        try:
+            token = self._token_file.read_text().strip()
+        except OSError as error:
+            raise CommandFailed(
+                f"the operator token {self._token_file} can't be read: {error.strerror}"
+            ) from None
+        self._http = httpx.AsyncClient(
+            transport=httpx.AsyncHTTPTransport(uds=str(self._socket)),
+            base_url="http://portside",
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=_TIMEOUT,
+            trust_env=False,
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._http is not None:
+            await self._http.aclose()
+
+    async def reachable(self) -> bool:
+        """Whether an orchestrator answers."""
+        try:
+            return (await self._client.get("/health")).status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    async def get(self, path: str, **params: Any) -> Any:
+        """A GET's JSON."""
+        return await self._json("GET", path, params=params)
+
+    async def post(self, path: str, body: Any = None, *, timeout_s: float | None = None) -> Any:
+        """A POST's JSON; None for an empty answer."""
+        return await self._json("POST", path, json=body, **_timeout(timeout_s))
+
+    async def put(self, path: str, body: Any, *, timeout_s: float | None = None) -> Any:
+        """A PUT's JSON; None for an empty answer."""
+        return await self._json("PUT", path, json=body, **_timeout(timeout_s))
+
+    async def delete(self, path: str) -> None:
+        """A DELETE."""
+        await self._json("DELETE", path)
+
+    async def upload(self, path: str, file: Path) -> Any:
+        """PUT a file's bytes as a stream."""
+        return await self._json("PUT", path, content=_chunks(file), timeout=httpx.Timeout(600.0, connect=5.0))
+
+    async def bytes(self, path: str) -> bytes:
+        """A GET's bytes."""
+        answer = await self._send("GET", path)
+        return answer.content
+
+    async def events(self, job_id: str, *, after: int = 0) -> AsyncIterator[dict[str, Any]]:
+        """A job's timeline as it grows; ends when the job has ended."""
+        async with self._client.stream(
+            "GET",
+            f"/api/v1/jobs/{job_id}/events",
+            params={"after": after},
+            headers={"Accept": "text/event-stream"},
+            timeout=httpx.Timeout(None, connect=5.0),
+        ) as answer:
+            if answer.status_code != 200:
+                await answer.aread()
+                raise _problem(answer)
+            async for line in answer.aiter_lines():
+                if line.startswith("data: "):
+                    yield json.loads(line[6:])
+
+    @property
+    def _client(self) -> httpx.AsyncClient:
+        if self._http is None:
+            message = "use the client in an async with"
+            raise RuntimeError(message)
+        return self._http
+
+    async def _json(self, method: str, path: str, **options: Any) -> Any:
+        answer = await self._send(method, path, **options)
+        return answer.json() if answer.content else None
+
+    async def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
+        try:
+            answer = await self._client.request(method, path, **options)
+        except httpx.HTTPError as error:
+            raise CommandFailed(f"the orchestrator at {self._socket} does not answer: {error}") from None
+        if answer.is_success:
+            return answer
+        raise _problem(answer)
+
+
+def _timeout(timeout_s: float | None) -> dict[str, Any]:
+    return {} if timeout_s is None else {"timeout": httpx.Timeout(timeout_s, connect=5.0)}
+
+
+def _problem(answer: httpx.Response) -> ApiProblem:
+    try:
+        body: Any = answer.json()
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        body = {"detail": f"the orchestrator answered {answer.status_code}"}
+    return ApiProblem(cast("dict[str, Any]", body))
+
+
+async def _chunks(file: Path) -> AsyncIterator[bytes]:
+    with file.open("rb") as stream:
+        while chunk := stream.read(_CHUNK_BYTES):
+            yield chunk

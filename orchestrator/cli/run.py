@@ -1,0 +1,104 @@
+"""`portside run`: pack the workspace, launch the job, watch it, show or apply its diff."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.syntax import Syntax
+
+from orchestrator.cli.client import OperatorClient
+from orchestrator.cli.failures import JOB_FAILED
+from orchestrator.cli.output import Output
+from orchestrator.cli.patch import apply_patch
+from orchestrator.cli.summary import calls_table
+from orchestrator.cli.timeline import TimelinePrinter
+from orchestrator.cli.workspace import pack
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What `portside run` was asked.
+
+    Attributes:
+        body: the job, as the API takes it, without its workspace.
+        workspace: packed and uploaded; None starts with an empty one.
+        apply: apply the diff to the workspace when the job completed.
+    """
+
+    body: dict[str, Any]
+    workspace: Path | None
+    include_git: bool
+    apply: bool
+
+
+async def launch(client: OperatorClient, request: RunRequest) -> dict[str, Any]:
+    """Upload the workspace and accept the job; answers it as the API shows it."""
+    body = dict(request.body)
+    if request.workspace is not None:
+        with tempfile.TemporaryDirectory(prefix="portside-") as folder:
+            tar = Path(folder) / "workspace.tar"
+            pack(request.workspace, tar, include_git=request.include_git)
+            stored = await client.upload("/api/v1/workspaces", tar)
+        body["workspace_sha256"] = stored["sha256"]
+    return await client.post("/api/v1/jobs", body)
+
+
+async def watch(client: OperatorClient, job_id: str, output: Output) -> list[dict[str, Any]]:
+    """Show the timeline until the job has ended; answers all of its events."""
+    printer = TimelinePrinter(output.console)
+    events: list[dict[str, Any]] = []
+    async for event in client.events(job_id):
+        events.append(event)
+        if output.as_json:
+            output.json_line({"event": event})
+        else:
+            printer.show(event)
+    return events
+
+
+async def conclude(
+    client: OperatorClient,
+    job_id: str,
+    events: list[dict[str, Any]],
+    request: RunRequest,
+    output: Output,
+) -> int:
+    """Show the diff and every call's verdict, and apply the diff if asked.
+
+    Returns:
+        The exit code: 0, or 3 when the job failed.
+    """
+    job = await client.get(f"/api/v1/jobs/{job_id}")
+    patch = b""
+    if job["changes_bytes"] is not None:
+        patch = await client.bytes(f"/api/v1/jobs/{job['id']}/diff")
+    done = job["state"] == "completed"
+    if done and request.apply and request.workspace is not None:
+        apply_patch(patch, request.workspace)
+    if output.as_json:
+        output.json_line({"job": job, "diff": patch.decode("utf-8", "replace")})
+    else:
+        _show(job, events, patch, request, output)
+    return 0 if done else JOB_FAILED
+
+
+def _show(
+    job: dict[str, Any], events: list[dict[str, Any]], patch: bytes, request: RunRequest, output: Output
+) -> None:
+    console = output.console
+    if patch.strip():
+        console.print(Syntax(patch.decode("utf-8", "replace"), "diff", background_color="default"))
+    console.print(calls_table(events))
+    if job["message"]:
+        console.print(job["message"], markup=False, highlight=False)
+    if job["state"] != "completed":
+        console.print(f"job {job['id']} {job['state']}: {job['reason']}", style="bold red", markup=False)
+    elif not patch.strip():
+        console.print("the job changed no files", style="bold")
+    elif request.apply and request.workspace is not None:
+        console.print(f"applied to {request.workspace}", style="bold green")
+    else:
+        console.print(f"apply it with: portside jobs apply {job['id']}", style="bold")

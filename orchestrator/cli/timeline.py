@@ -1,0 +1,83 @@
+"""A job's timeline on the terminal: one line an event, as it happens."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+_STATE_STYLE = {
+    "completed": "bold green",
+    "failed": "bold red",
+    "timed_out": "bold red",
+    "lost": "bold red",
+    "cancelled": "yellow",
+}
+_MAX_LINE = 200
+
+
+class TimelinePrinter:
+    """Prints events; what agents and tools wrote is shown as plain text, control characters escaped."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def show(self, event: dict[str, Any]) -> None:
+        """Print one event of the API."""
+        data: dict[str, Any] = event["data"]
+        line = Text()
+        line.append(f"{event['at'][11:19]} ", style="dim")
+        shown = getattr(self, f"_{event['type']}", self._other)(data)
+        if shown is not None:
+            line.append_text(shown)
+            self._console.print(line, highlight=False, soft_wrap=True)
+
+    def _status(self, data: dict[str, Any]) -> Text:
+        state = str(data.get("state", ""))
+        text = Text(f"{state:<10} ", style=_STATE_STYLE.get(state, "bold"))
+        text.append(_line(data.get("message") or ""), style="default")
+        return text
+
+    def _message(self, data: dict[str, Any]) -> Text | None:
+        if not data["text"].strip():
+            return None
+        text = Text(f"{data['role']:<10} ", style="cyan")
+        return text.append(_line(data["text"]), style="default")
+
+    def _tool_use(self, data: dict[str, Any]) -> Text:
+        text = Text("tool       ", style="magenta")
+        text.append(data["tool_name"], style="bold")
+        return text.append(" " + _line(json.dumps(data["params"], ensure_ascii=False)), style="dim")
+
+    def _tool_result(self, data: dict[str, Any]) -> Text:
+        good = data["verdict"] == "ok"
+        text = Text("  result   ", style="green" if good else "red")
+        first = " (first call)" if data["first_call"] else ""
+        text.append(f"{data['verdict']}{first} ", style="green" if good else "red")
+        return text.append(_line(data["preview"]), style="dim")
+
+    def _contract(self, data: dict[str, Any]) -> Text:
+        word = "byte-identical to the catalogue" if data["identical"] else "NOT the catalogue's"
+        style = "green" if data["identical"] else "bold red"
+        return Text(f"contract   {data['tools']} tool definitions in the first request, {word}", style=style)
+
+    def _result(self, data: dict[str, Any]) -> Text:
+        files = data.get("files_changed")
+        tail = "" if files is None else f", {files} file{'' if files == 1 else 's'} changed"
+        return Text(f"result     {data['outcome']} after {data['iterations']} turns{tail}", style="bold")
+
+    def _log(self, data: dict[str, Any]) -> Text:
+        style = {"warning": "yellow", "error": "red"}.get(data["level"], "dim")
+        return Text(f"{data['level']:<10} {_line(data['text'])}", style=style)
+
+    def _other(self, data: dict[str, Any]) -> Text:
+        return Text(_line(json.dumps(data, ensure_ascii=False)), style="dim")
+
+
+def _line(text: str) -> str:
+    """One line of at most 200 characters in which nothing moves the cursor."""
+    flat = " ".join(text.split())
+    safe = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in flat)
+    return safe if len(safe) <= _MAX_LINE else safe[: _MAX_LINE - 3] + "..."

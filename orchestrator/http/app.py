@@ -1,0 +1,100 @@
+"""The application: routes, errors and the pure ASGI layers around them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import FastAPI, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
+
+from orchestrator.http.bodies import BodyLimit
+from orchestrator.http.execute_route import ExecuteRoute, describe_execute
+from orchestrator.http.failures import Failures
+from orchestrator.http.llm_routes import llm_router
+from orchestrator.http.operator_jobs import OperatorServices, jobs_router
+from orchestrator.http.operator_tools import ToolServices, tools_router
+from orchestrator.http.problems import (
+    on_http_error,
+    on_invalid_request,
+    on_portside_error,
+    on_store_unavailable,
+)
+from orchestrator.http.worker_routes import WorkerServices, worker_router
+from orchestrator.ports.errors import StoreUnavailable
+from orchestrator.ports.ids import Ids
+from orchestrator.services.executions import ExecutionService
+from orchestrator.services.llm import ModelService
+from tool_registry.errors import PortsideError
+from worker.protocol import paths
+
+_STREAMED = ("/" + paths.WORKSPACE_CHANGES, "/api/v1/workspaces", "/tools/wasm")
+
+Ready = Callable[[], Awaitable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class AppServices:
+    """Everything the routes call.
+
+    Attributes:
+        ready: answers "" when the service can work, else what is missing.
+    """
+
+    worker: WorkerServices
+    operators: OperatorServices
+    tools: ToolServices
+    executions: ExecutionService
+    models: ModelService
+    ready: Ready
+    ids: Ids
+
+
+def create_app(services: AppServices) -> ASGIApp:
+    """The whole ASGI application; the same behind every socket."""
+    app = create_api(services)
+    hot = ExecuteRoute(
+        BodyLimit(app, streamed=_STREAMED),
+        tokens=services.worker.tokens,
+        executions=services.executions,
+        catalogues=services.worker.catalogues,
+    )
+    return Failures(hot, services.ids)
+
+
+def create_api(services: AppServices) -> FastAPI:
+    """The FastAPI part: every route but the hot one, which its OpenAPI document describes all the same."""
+    app = FastAPI(title="Portside", version="1", docs_url=None, redoc_url=None, openapi_url="/openapi.json")
+    app.include_router(worker_router(services.worker))
+    app.include_router(llm_router(services.worker.tokens, services.models))
+    app.include_router(jobs_router(services.operators))
+    app.include_router(tools_router(services.tools))
+    _health_routes(app, services.ready)
+    app.add_exception_handler(PortsideError, on_portside_error)
+    app.add_exception_handler(RequestValidationError, on_invalid_request)
+    app.add_exception_handler(HTTPException, on_http_error)
+    app.add_exception_handler(StoreUnavailable, on_store_unavailable)
+    generate = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        return describe_execute(generate())
+
+    app.openapi = openapi
+    return app
+
+
+def _health_routes(app: FastAPI, ready: Ready) -> None:
+    @app.get("/health", tags=["health"], summary="The process is up")
+    async def health() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @app.get("/ready", tags=["health"], summary="The service can work")
+    async def is_ready(response: Response) -> dict[str, str]:
+        missing = await ready()
+        if missing:
+            response.status_code = 503
+            return {"status": "not ready", "reason": missing}
+        return {"status": "ok"}

@@ -1,0 +1,420 @@
+"""The composition root: reads as the wiring diagram, and is the only module that sees everything."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import uuid
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import httpx
+from pydantic import SecretStr
+from starlette.types import ASGIApp
+
+from container.adapters.docker.discovery import candidates, discover
+from container.adapters.docker.engine import DockerEngine
+from container.adapters.docker.image import WorkerImage
+from orchestrator.adapters.blobs.files import FileBlobStore
+from orchestrator.adapters.db.network_store import SqlNetworkStore
+from orchestrator.adapters.db.stores import Stores, open_stores
+from orchestrator.adapters.ids.uuid7 import Uuid7Ids
+from orchestrator.adapters.models.on_demand import OnDemand
+from orchestrator.adapters.models.retries import ProviderRetries
+from orchestrator.adapters.models.router import ModelRouter
+from orchestrator.adapters.models.scripted import ScriptedModels
+from orchestrator.adapters.secrets.master_key import MasterKey
+from orchestrator.adapters.secrets.sealing import AesGcmSealer
+from orchestrator.adapters.sockets.unix import UnixJobSockets, UnixSocket
+from orchestrator.domain.jobs import Job, JobId
+from orchestrator.domain.plan import PlanRules
+from orchestrator.http.app import AppServices, create_app
+from orchestrator.http.auth import SOCKET_JOB, OperatorGate
+from orchestrator.http.operator_jobs import JobDefaults, OperatorServices
+from orchestrator.http.operator_tools import ToolServices
+from orchestrator.http.problems import problem_of
+from orchestrator.http.worker_routes import WorkerServices
+from orchestrator.ports.models import ModelProvider
+from orchestrator.services.active_jobs import ActiveJobs
+from orchestrator.services.audit_log import AuditLog
+from orchestrator.services.catalogues import Catalogues
+from orchestrator.services.executions import ExecutionService
+from orchestrator.services.in_process import InProcessJobs
+from orchestrator.services.jobs import JobParts, JobService
+from orchestrator.services.launching import Launcher, LaunchSettings
+from orchestrator.services.llm import ModelService
+from orchestrator.services.membership import NetworkMembership
+from orchestrator.services.network import NetworkService
+from orchestrator.services.network_tools import OWNER as NETWORK_OWNER
+from orchestrator.services.network_tools import network_tools
+from orchestrator.services.outputs import Outputs
+from orchestrator.services.reports import WorkerReports
+from orchestrator.services.supervisor import Supervisor, SupervisorSettings
+from orchestrator.services.timeline import Timeline
+from orchestrator.services.tokens import TokenService
+from orchestrator.services.tool_desk import ToolDesk
+from orchestrator.settings import Settings
+from tool_registry.execution import Surroundings, ToolExecutor
+from tool_registry.mcp.config import load_config
+from tool_registry.mcp.control import McpServerFile
+from tool_registry.mcp.servers import McpServers
+from tool_registry.redaction import Redactor
+from tool_registry.registry import Offer, ToolRegistry
+from wasm_tools.cache import load_or_create_key
+from wasm_tools.loading import WasmFiles
+from wasm_tools.runtime import WasmRuntime
+from worker.clock import SystemClock
+from worker.explainer import SubprocessExplainer
+from worker.in_process import run_in_process
+
+
+@dataclass(frozen=True, slots=True)
+class Orchestrator:
+    """A running orchestrator; leave its stack to end it.
+
+    Attributes:
+        app: the ASGI application, already served on `settings.api_socket`.
+    """
+
+    settings: Settings
+    app: ASGIApp
+    stack: AsyncExitStack
+
+    async def close(self) -> None:
+        """Stop serving; containers that run go on and are adopted by the next run."""
+        await self.stack.aclose()
+
+
+async def open_engine(settings: Settings, *, needed: bool = True) -> DockerEngine:
+    """The first container engine that answers.
+
+    Args:
+        settings: may name one.
+        needed: without, the most likely one is answered even when it is silent: it may come back.
+
+    Raises:
+        EngineUnavailable: none answers; the message lists what was tried.
+    """
+    places = candidates(
+        explicit=settings.engine_url or None, environment=os.environ, home=settings.home, uid=os.getuid()
+    )
+    found = await discover(places)
+    if found.endpoint is None and not needed:
+        return DockerEngine(places[0].endpoint)
+    return DockerEngine(found.require())
+
+
+def worker_image(settings: Settings, engine: DockerEngine) -> WorkerImage:
+    """The image that fits this code, on this engine."""
+    return WorkerImage(
+        engine.connection, cache_dir=settings.cache_dir / "wheels", base=settings.base_image or None
+    )
+
+
+async def start(settings: Settings, engine: DockerEngine) -> Orchestrator:
+    """Wire everything and begin to serve.
+
+    Raises:
+        PortsideError, StoreError, OSError: it can't start; nothing is left running.
+    """
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(engine.close)
+        return await _wire(settings, engine, stack)
+
+
+async def _wire(settings: Settings, engine: DockerEngine, stack: AsyncExitStack) -> Orchestrator:
+    base = await _open_base(settings, stack)
+    tools = await _open_tools(base)
+    jobs = await _open_jobs(base, tools, engine)
+    gate = OperatorGate(await asyncio.to_thread(_operator_token, settings.operator_token_file))
+    app = create_app(_services(base, tools, jobs, gate))
+    jobs.sockets.serve(app)
+    await jobs.supervisor.start()
+    stack.push_async_callback(jobs.supervisor.close)
+    in_process = _in_process(base, tools, jobs, app)
+    await in_process.start()
+    jobs.wakes.append(in_process.wake)
+    stack.push_async_callback(in_process.close)
+    api = UnixSocket(app, settings.api_socket, mode=0o600)
+    await api.open()
+    stack.push_async_callback(api.close)
+    stack.callback(jobs.parts.timeline.close)
+    return Orchestrator(settings, app, stack.pop_all())
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """Time, names and storage."""
+
+    settings: Settings
+    clock: SystemClock
+    ids: Uuid7Ids
+    instance: str
+    stores: Stores
+    blobs: FileBlobStore
+    redactor: Redactor
+    stack: AsyncExitStack
+
+
+async def _open_base(settings: Settings, stack: AsyncExitStack) -> _Base:
+    clock = SystemClock()
+    instance = await asyncio.to_thread(_prepare_home, settings.home)
+    master = await asyncio.to_thread(MasterKey.load, settings.home, _secret(settings.master_key))
+    stores = await open_stores(settings.database, sealer=AesGcmSealer(master), clock=clock)
+    stack.push_async_callback(stores.close)
+    await stores.database.migrate()
+    return _Base(
+        settings=settings,
+        clock=clock,
+        ids=Uuid7Ids(),
+        instance=instance,
+        stores=stores,
+        blobs=FileBlobStore(settings.home / "blobs"),
+        redactor=Redactor(_known_secrets(settings)),
+        stack=stack,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Tools:
+    """The registry, what fills it, and what runs its tools."""
+
+    registry: ToolRegistry
+    executor: ToolExecutor
+    desk: ToolDesk
+    mcp: McpServers
+    membership: NetworkMembership
+    outputs: Outputs
+    audit: AuditLog
+
+
+async def _open_tools(base: _Base) -> _Tools:
+    settings, clock, stores = base.settings, base.clock, base.stores
+    audit = AuditLog(stores.audit)
+    base.stack.push_async_callback(audit.close)
+    outputs = Outputs(base.blobs, stores.artifacts, clock, base.ids)
+    network = NetworkService(SqlNetworkStore(stores.database), clock, base.ids)
+    registry = ToolRegistry()
+    registry.replace(NETWORK_OWNER, [Offer(tool) for tool in network_tools(network)])
+    around = Surroundings(
+        clock=clock,
+        audit=audit,
+        redactor=base.redactor,
+        keeper=outputs,
+        explainer=SubprocessExplainer(),
+        hosted=True,
+    )
+    wasm = WasmRuntime(
+        cache_dir=settings.cache_dir / "wasm",
+        cache_key=await asyncio.to_thread(load_or_create_key, settings.home / "keys" / "wasm-cache.key"),
+        clock=clock,
+    )
+    base.stack.push_async_callback(wasm.close)
+    by_hand = ToolExecutor(registry, replace(around, hosted=False))
+    desk = ToolDesk(registry, by_hand, WasmFiles(wasm), base.ids, tools_dir=settings.tools_dir)
+    await desk.load()
+    mcp = McpServers(
+        await asyncio.to_thread(load_config, settings.mcp_file),
+        on_tools=lambda owner, offers, instructions: registry.replace(
+            owner, offers, instructions=instructions
+        ),
+        resolve_secret=stores.secrets.get,
+    )
+    mcp.start()
+    base.stack.push_async_callback(mcp.close)
+    executor = ToolExecutor(registry, around)
+    return _Tools(registry, executor, desk, mcp, NetworkMembership(network), outputs, audit)
+
+
+@dataclass(frozen=True, slots=True)
+class _Jobs:
+    """Jobs, their tokens, sockets and sandboxes."""
+
+    parts: JobParts
+    tokens: TokenService
+    sockets: UnixJobSockets
+    supervisor: Supervisor
+    models: ModelRouter
+    wakes: list[Callable[[], None]]
+
+    def wake(self) -> None:
+        """A job changed: let whoever runs jobs look."""
+        for wake in self.wakes:
+            wake()
+
+
+async def _open_jobs(base: _Base, tools: _Tools, engine: DockerEngine) -> _Jobs:
+    settings, stores = base.settings, base.stores
+    timeline = Timeline(stores.events, base.clock, base.redactor)
+    active = ActiveJobs(stores.jobs, base.clock)
+    parts = JobParts(stores.jobs, active, base.blobs, stores.deliveries, timeline, base.clock, base.ids)
+    tokens = TokenService(
+        stores.signing_keys, active, base.clock, base.ids, lifetime_s=settings.token_lifetime_s
+    )
+    await tokens.load_keys()
+    sockets = UnixJobSockets(_socket_root() / base.instance[:8], mark=SOCKET_JOB)
+    base.stack.push_async_callback(sockets.close_all)
+    launcher = Launcher(
+        parts,
+        engine=engine,
+        tokens=tokens,
+        sockets=sockets,
+        settings=LaunchSettings(base.instance, _image_of(settings, engine), settings.stop_grace_s),
+    )
+    supervisor = Supervisor(
+        parts,
+        engine=engine,
+        launcher=launcher,
+        sockets=sockets,
+        membership=tools.membership,
+        settings=SupervisorSettings(
+            base.instance,
+            PlanRules(settings.max_running_jobs, settings.register_timeout_s),
+            stop_grace_s=settings.stop_grace_s,
+        ),
+    )
+    models = _models(settings, timeline, base.clock)
+    base.stack.push_async_callback(models.close)
+    return _Jobs(parts, tokens, sockets, supervisor, models, [supervisor.wake])
+
+
+def _services(base: _Base, tools: _Tools, jobs: _Jobs, gate: OperatorGate) -> AppServices:
+    settings, stores = base.settings, base.stores
+    reports = WorkerReports(
+        jobs.parts,
+        membership=tools.membership,
+        secrets=stores.secrets,
+        sockets=jobs.sockets,
+        wake=jobs.wake,
+    )
+    executions = ExecutionService(
+        executor=tools.executor,
+        registry=tools.registry,
+        store=stores.executions,
+        audit=tools.audit,
+        clock=base.clock,
+        runner=base.ids.new(),
+        describe=problem_of,
+    )
+    return AppServices(
+        worker=WorkerServices(jobs.tokens, reports, Catalogues(tools.registry), tools.outputs),
+        operators=OperatorServices(
+            gate=gate,
+            jobs=JobService(jobs.parts, jobs.wake),
+            timeline=jobs.parts.timeline,
+            audit=stores.audit,
+            audit_log=tools.audit,
+            defaults=JobDefaults(settings.agent, settings.network, settings.model),
+        ),
+        tools=ToolServices(gate, tools.desk, McpServerFile(tools.mcp, settings.mcp_file)),
+        executions=executions,
+        models=ModelService(jobs.models, tools.outputs, tools.membership),
+        ready=lambda: _missing(stores, jobs.supervisor),
+        ids=base.ids,
+    )
+
+
+def _in_process(base: _Base, tools: _Tools, jobs: _Jobs, app: ASGIApp) -> InProcessJobs:
+    async def run(job: Job, token: str) -> object:
+        return await run_in_process(
+            httpx.ASGITransport(app),
+            job_id=job.id,
+            attempt=job.attempt,
+            token=token,
+            clock=base.clock,
+            output_dir=base.settings.cache_dir / "outputs" / job.id,
+        )
+
+    return InProcessJobs(jobs.parts, tokens=jobs.tokens, membership=tools.membership, run=run)
+
+
+def _image_of(settings: Settings, engine: DockerEngine) -> Callable[[], Awaitable[str]]:
+    """The image of jobs that name none: as set, else the worker image, built when it is not there."""
+    image = worker_image(settings, engine)
+    building = asyncio.Lock()
+
+    async def ready() -> str:
+        if settings.image:
+            return settings.image
+        async with building:
+            return await image.ensure()
+
+    return ready
+
+
+def _models(settings: Settings, timeline: Timeline, clock: SystemClock) -> ModelRouter:
+    async def on_wait(job_id: str, seconds: float, reason: str) -> None:
+        text = f"the model's provider asks to wait {seconds:.1f} s: {reason}"
+        await timeline.note(JobId(job_id), "log", level="warning", text=text)
+
+    retries = ProviderRetries(on_wait, clock)
+    return ModelRouter(
+        {
+            "openai": OnDemand(lambda: _hosted("openai", settings, retries)),
+            "anthropic": OnDemand(lambda: _hosted("anthropic", settings, retries)),
+            "scripted": ScriptedModels(),
+        }
+    )
+
+
+def _hosted(
+    dialect: Literal["openai", "anthropic"], settings: Settings, retries: ProviderRetries
+) -> ModelProvider:
+    from orchestrator.adapters.models.hosted import HostedModels
+
+    openai = dialect == "openai"
+    return HostedModels(
+        dialect,
+        api_key=_secret(settings.openai_api_key if openai else settings.anthropic_api_key) or "",
+        retries=retries,
+        base_url=(settings.model_base_url or None) if openai else None,
+    )
+
+
+async def _missing(stores: Stores, supervisor: Supervisor) -> str:
+    """What keeps the service from working; "" when nothing does."""
+    if not await stores.database.check():
+        return "the database schema is not current"
+    return supervisor.engine_error
+
+
+def _prepare_home(home: Path) -> str:
+    """Make the state directory, readable by its owner only; answers this orchestrator's own id."""
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    home.chmod(0o700)
+    for name in ("keys", "tools", "cache", "blobs"):
+        (home / name).mkdir(exist_ok=True, mode=0o700)
+    file = home / "instance-id"
+    if not file.exists():
+        draft = file.with_name(f"{file.name}.{os.getpid()}")
+        draft.write_text(uuid.uuid4().hex)
+        draft.replace(file)
+    return file.read_text().strip()
+
+
+def _operator_token(file: Path) -> str:
+    """The operators' token; made at the first start, readable by the owner only."""
+    if not file.exists():
+        file.touch(mode=0o600)
+        file.write_text(secrets.token_urlsafe(32))
+    return file.read_text().strip()
+
+
+def _known_secrets(settings: Settings) -> dict[str, str]:
+    keys = {"OPENAI_API_KEY": settings.openai_api_key, "ANTHROPIC_API_KEY": settings.anthropic_api_key}
+    return {name: key.get_secret_value() for name, key in keys.items() if key is not None}
+
+
+def _secret(value: SecretStr | None) -> str | None:
+    return value.get_secret_value() if value is not None else None
+
+
+def _socket_root() -> Path:
+    """Short, since a socket's path has 107 bytes at most."""
+    if os.getuid() == 0:
+        return Path("/run/portside")
+    return Path(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}") / "portside"

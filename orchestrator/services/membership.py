@@ -1,0 +1,33 @@
+"""Jobs as members of the agent network."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from orchestrator.services.network import NetworkService
+
+
+class NetworkMembership:
+    """`Membership` over the network service: networks and agents come to be with their first job."""
+
+    def __init__(self, service: NetworkService) -> None:
+        self._service = service
+
+    async def join(self, network: str, agent: str, instance_id: str, job_id: str) -> None:
+        """A job's worker has registered."""
+        await self._service.ensure_network(network)
+        await self._service.ensure_agent(network, agent)
+        await self._service.join(network, agent, instance_id, job_id)
+
+    async def heartbeat(self, instance_id: str) -> None:
+        """The worker was heard of."""
+        await self._service.heartbeat(instance_id)
+
+    async def leave(self, instance_id: str, reason: str) -> None:
+        """The job has ended."""
+        await self._service.leave(instance_id, reason)
+
+    async def acknowledge(self, instance_id: str, call_ids: Collection[str]) -> None:
+        """The model has seen the results of these calls."""
+        for call_id in call_ids:
+            await self._service.mail.acknowledge_inbox(instance_id, call_id)

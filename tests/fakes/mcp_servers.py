@@ -1,0 +1,495 @@
+"""MCP servers written by hand, message by message, so that they can misbehave.
+
+As a program (`python mcp_servers.py CLASS [OPTION...]`) one of them speaks over stdin and stdout;
+`HttpServer` serves one over HTTP inside the test's loop. Standard library only: it starts fast.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+PROGRAM = str(Path(__file__).resolve())
+OPEN_OBJECT = {"type": "object"}
+Message = dict[str, Any]
+
+
+def tool(name: str, **more: Any) -> Message:
+    return {"name": name, "description": f"the tool {name}", "inputSchema": OPEN_OBJECT, **more}
+
+
+def result(message: Message, value: Message) -> Message:
+    return {"jsonrpc": "2.0", "id": message["id"], "result": value}
+
+
+def error(message: Message, code: int, text: str | None = None) -> Message:
+    body: Message = {"code": code} if text is None else {"code": code, "message": text}
+    return {"jsonrpc": "2.0", "id": message["id"], "error": body}
+
+
+def notice(method: str, params: Message | None = None) -> Message:
+    return {"jsonrpc": "2.0", "method": method, "params": params or {}}
+
+
+def text(value: str) -> Message:
+    return {"content": [{"type": "text", "text": value}]}
+
+
+class Server:
+    """A well-behaved server with the tool `echo`; the others change one thing."""
+
+    tools: tuple[Message, ...] = (tool("echo"),)
+    instructions = ""
+
+    def __init__(self, *options: str) -> None:
+        self.options = options
+
+    def start(self) -> Iterator[bytes]:
+        """Raw bytes written before anything is read."""
+        yield from ()
+
+    def answer(self, message: Message) -> Iterator[Message | bytes]:
+        """What goes out for one message that came in."""
+        method = message.get("method")
+        if method == "initialize":
+            yield result(message, self.introduction(message["params"]["protocolVersion"]))
+        elif method == "tools/list":
+            yield result(message, self.page(message.get("params", {}).get("cursor")))
+        elif method == "tools/call":
+            params = message["params"]
+            yield from self.call(message, params["name"], params.get("arguments", {}))
+        elif method is not None and "id" in message:
+            yield error(message, -32601, "Method not found")
+        else:
+            yield from self.noted(message)
+
+    def introduction(self, version: str) -> Message:
+        return {
+            "protocolVersion": version,
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "fake", "version": "1"},
+            "instructions": self.instructions,
+        }
+
+    def page(self, cursor: str | None) -> Message:
+        return {"tools": list(self.tools)}
+
+    def call(self, message: Message, name: str, arguments: Message) -> Iterator[Message | bytes]:
+        if name == "echo":
+            yield result(message, text(str(arguments.get("text", ""))))
+        else:
+            yield error(message, -32602, f"Unknown tool: {name}")
+
+    def noted(self, message: Message) -> Iterator[Message | bytes]:
+        """A notification, or the answer to a request of ours."""
+        yield from ()
+
+
+class Dying(Server):
+    """`die` exits in the middle of the call; `child` starts a process that outlives it."""
+
+    tools = (tool("echo"), tool("die"), tool("hang"), tool("child"))
+
+    def call(self, message: Message, name: str, arguments: Message) -> Iterator[Message | bytes]:
+        if name == "die":
+            sys.stderr.write(f"about to die with {os.environ.get('SVC_KEY')}\n")
+            sys.stderr.flush()
+            os._exit(3)
+        elif name == "hang":
+            Path(self.options[0]).write_text(str(os.getpid()))
+        elif name == "child":
+            child = subprocess.Popen(
+                [sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True
+            )
+            yield result(message, text(str(child.pid)))
+        else:
+            yield from super().call(message, name, arguments)
+
+
+class Silent(Server):
+    """Reads everything and never answers; its pid goes into a file."""
+
+    def start(self) -> Iterator[bytes]:
+        with Path(self.options[0]).open("a") as pids:
+            pids.write(f"{os.getpid()}\n")
+        yield from ()
+
+    def answer(self, message: Message) -> Iterator[Message | bytes]:
+        with Path(self.options[0] + ".seen").open("a") as seen:
+            seen.write(json.dumps(message) + "\n")
+        yield from ()
+
+
+class Gated(Server):
+    """Does not read its input before a fifo is opened for writing."""
+
+    def start(self) -> Iterator[bytes]:
+        with Path(self.options[0]).open() as gate:
+            gate.read()
+        yield from ()
+
+
+class Paged(Server):
+    """150 tools on three pages; the last one ends in the way the option says."""
+
+    def page(self, cursor: str | None) -> Message:
+        number = {None: 0, "c1": 1, "c2": 2}[cursor]
+        page: Message = {"tools": [tool(f"t{number}_{index}") for index in range(50)]}
+        if number < 2:
+            page["nextCursor"] = f"c{number + 1}"
+        elif self.options[0] != "absent":
+            page["nextCursor"] = json.loads(self.options[0])
+        return page
+
+    def call(self, message: Message, name: str, arguments: Message) -> Iterator[Message | bytes]:
+        yield result(message, text(name))
+
+
+class Circling(Server):
+    """The same eight tools on every page, and the same cursor."""
+
+    def page(self, cursor: str | None) -> Message:
+        return {"tools": [tool(f"t{index}") for index in range(8)], "nextCursor": "x"}
+
+
+class Instructing(Server):
+    """Has something to say about its tools."""
+
+    instructions = "ask me first"
+
+
+class Mixed(Server):
+    """Usable entries between ones that are not."""
+
+    tools = (
+        tool("send", description="the first"),
+        tool("send", description="the second", inputSchema={"type": "object", "required": ["x"]}),
+        {"name": "bare"},
+        tool(""),
+        tool("good", icons="not a list", annotations=7, outputSchema="text"),
+    )
+
+
+class Endless(Server):
+    """A new cursor and new tools for ever."""
+
+    def page(self, cursor: str | None) -> Message:
+        number = int(cursor or "0")
+        return {"tools": [tool(f"t{number}")], "nextCursor": str(number + 1)}
+
+
+class Changing(Server):
+    """After `login` it offers `search` alone and says so five times; it counts its lists."""
+
+    tools = (tool("login"),)
+    lists = 0
+
+    def page(self, cursor: str | None) -> Message:
+        self.lists += 1
+        return super().page(cursor)
+
+    def call(self, message: Message, name: str, arguments: Message) -> Iterator[Message | bytes]:
+        if name == "login":
+            self.tools = (tool("search"),)
+            for _ in range(5):
+                yield notice("notifications/tools/list_changed")
+            yield result(message, text("welcome"))
+        else:
+            yield result(message, text(str(self.lists)))
+
+
+class Noisy(Server):
+    """Writes what is not JSON-RPC to stdout, first and in between."""
+
+    tools = (tool("echo"), tool("glued"))
+
+    def start(self) -> Iterator[bytes]:
+        yield b"Starting v1.2\n"
+        yield b"\n"
+        yield b"\xff\xfe\n"
+        yield b"[INFO] {not json}\n"
+        yield b"123\n"
+        yield b'{"hello":1}\n'
+        yield b"x" * 5_000_000 + b"\n"
+
+    def call(self, message: Message, name: str, arguments: Message) -> Iterator[Message | bytes]:
+        if name == "glued":
+            yield b"log line without an end "
+        yield from super().call(message, "echo", arguments)
+
+
+class OnlyNoise(Silent):
+    """Never says anything but noise."""
+
+    def start(self) -> Iterator[bytes]:
+        yield from super().start()
+        yield b"Hello, I am a web server\n"
+        yield b"Listening on port 80\n"
+
+
+class Slow(Server):
+    """`slow` is answered when it has been cancelled, too late; it remembers the cancellations."""
+
+    tools = (tool("slow"), tool("echo"), tool("cancelled"))
+
+    def __init__(self, *options: str) -> None:
+        super().__init__(*options)
+        self.running: list[Message] = []
+        self.cancelled: list[Any] = []
+
+    def call(self, message: Message, name: str, arguments: Message) -> Iterator[Message | bytes]:
+        if name == "slow":
+            self.running.append(message)
+            token = message["params"]["_meta"]["progressToken"]
+            yield notice("notifications/progress", {"progressToken": token, "progress": 1, "total": 30})
+        elif name == "cancelled":
+            yield result(message, text(json.dumps([self.cancelled, [each["id"] for each in self.running]])))
+        else:
+            for late in self.running:
+                yield result(late, text("too late"))
+            yield from super().call(message, name, arguments)
+
+    def noted(self, message: Message) -> Iterator[Message | bytes]:
+        if message.get("method") == "notifications/cancelled":
+            self.cancelled.append(message["params"]["requestId"])
+        yield from ()
+
+
+class Environment(Server):
+    """`env` returns the environment, names and values."""
+
+    tools = (tool("env"),)
+
+    def call(self, message: Message, name: str, arguments: Message) -> Iterator[Message | bytes]:
+        yield result(message, text(json.dumps(dict(os.environ))))
+
+
+class Chatty(Server):
+    """During a call it floods the client with notices and asks it four things; the answers are the result."""
+
+    asked = ("ping", "roots/list", "sampling/createMessage", "x/unknown")
+    waiting: Message
+
+    def call(self, message: Message, name: str, arguments: Message) -> Iterator[Message | bytes]:
+        self.waiting = message
+        self.answers: Message = {}
+        token = message["params"]["_meta"]["progressToken"]
+        for number in range(1_000):
+            yield notice("notifications/message", {"level": "info", "data": f"line {number}"})
+        for number in range(100):
+            progress: Message = {"progressToken": token, "progress": number, "total": 0}
+            yield notice(
+                "notifications/progress", progress if number else {**progress, "progressToken": "no"}
+            )
+        yield notice("x/unknown")
+        for method in self.asked:
+            yield {
+                "jsonrpc": "2.0",
+                "id": method,
+                "method": method,
+                "params": {"messages": [], "maxTokens": 1},
+            }
+
+    def noted(self, message: Message) -> Iterator[Message | bytes]:
+        if "id" in message:
+            self.answers[message["id"]] = message.get("result", message.get("error", {}).get("code"))
+            if len(self.answers) == len(self.asked):
+                yield result(self.waiting, text(json.dumps(self.answers)))
+
+
+class Large(Server):
+    """Answers of 20 MB of text, 50,000 blocks, and a 30 MB image."""
+
+    tools = (tool("dump"), tool("many"), tool("img"))
+
+    def call(self, message: Message, name: str, arguments: Message) -> Iterator[Message | bytes]:
+        if name == "dump":
+            yield result(message, text("HEAD\n" + "row 1234567890\n" * 1_400_000 + "TAIL"))
+        elif name == "many":
+            block = {"type": "text", "text": "y" * 100}
+            yield result(message, {"content": [block] * 50_000})
+        else:
+            image = {"type": "image", "mimeType": "image/png", "data": "AAAA" * 7_500_000}
+            yield result(message, {"content": [image]})
+
+
+class Refusing(Server):
+    """Fails in the ways a call can fail politely; `NAME` of the tool picks one."""
+
+    answers: ClassVar[dict[str, Callable[[Message], Message]]] = {
+        "code": lambda message: error(message, -32602, "unknown argument"),
+        "no_message": lambda message: error(message, -32000),
+        "no_code": lambda message: {**error(message, 0, "only words"), "error": {"message": "only words"}},
+    }
+    tools = tuple(tool(name) for name in answers)
+
+    def call(self, message: Message, name: str, arguments: Message) -> Iterator[Message | bytes]:
+        yield self.answers[name](message)
+
+
+class Modern(Server):
+    """Speaks 2026-07-28 only: no `initialize`, and every request must carry its envelope."""
+
+    def answer(self, message: Message) -> Iterator[Message | bytes]:
+        method = message.get("method")
+        version = message.get("params", {}).get("_meta", {}).get("io.modelcontextprotocol/protocolVersion")
+        if method == "initialize":
+            yield error(message, -32601, "Method not found")
+        elif version != "2026-07-28":
+            yield error(message, -32602, "no envelope")
+        elif method == "server/discover":
+            found: Message = {
+                "supportedVersions": [version],
+                "capabilities": {"tools": {}},
+                "resultType": "complete",
+            }
+            yield result(message, {**found, "ttlMs": 0, "cacheScope": "private"})
+        else:
+            yield from super().answer(message)
+
+
+def command(kind: type[Server], *options: str) -> dict[str, Any]:
+    """The `command` and `args` of a server entry that starts this fake over stdio."""
+    return {"command": sys.executable, "args": ["-I", "-S", PROGRAM, kind.__name__, *options]}
+
+
+def main(kind: str, *options: str) -> None:
+    server: Server = globals()[kind](*options)
+    out = sys.stdout.buffer
+
+    def write(parts: Iterator[Message | bytes] | Iterator[bytes]) -> None:
+        for part in parts:
+            out.write(part if isinstance(part, bytes) else json.dumps(part).encode() + b"\n")
+            out.flush()
+
+    write(server.start())
+    for line in sys.stdin.buffer:
+        write(server.answer(json.loads(line)))
+
+
+@dataclass
+class Request:
+    """One HTTP request as it came in."""
+
+    method: str
+    headers: dict[str, str]
+    body: Any
+
+
+@dataclass
+class Reply:
+    """What goes back; `drop` closes the connection instead, `hang` says nothing until the end."""
+
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    body: bytes = b""
+    drop: bool = False
+    hang: bool = False
+
+
+class HttpServer:
+    """A fake over streamable HTTP on a free local port, with JSON answers.
+
+    Attributes:
+        requests: everything that came in.
+        sessions: the session ids it knows; emptied by `forget`, as a restart does.
+        intercept: looks at a request first; its reply replaces the usual one.
+    """
+
+    def __init__(self, server: Server, *, with_sessions: bool = True) -> None:
+        self.server = server
+        self.requests: list[Request] = []
+        self.sessions: set[str] = set()
+        self.intercept: Callable[[Request], Reply | None] = lambda _request: None
+        self._with_sessions = with_sessions
+        self._issued = 0
+        self._listener: asyncio.Server | None = None
+        self._hanging: set[asyncio.Task[Any]] = set()
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/mcp"
+
+    async def __aenter__(self) -> Self:
+        self._listener = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self.port = self._listener.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        assert self._listener is not None
+        self._listener.close()
+        for task in tuple(self._hanging):
+            task.cancel()
+        await asyncio.gather(*self._hanging, return_exceptions=True)
+
+    def forget(self) -> None:
+        self.sessions.clear()
+
+    def methods(self) -> list[str]:
+        """The JSON-RPC methods that came in, in order."""
+        return [each.body["method"] for each in self.requests if each.body and "method" in each.body]
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._hanging.add(task)
+        try:
+            while (request := await _read_request(reader)) is not None:
+                self.requests.append(request)
+                reply = self.intercept(request) or self._reply(request)
+                if reply.hang:
+                    await asyncio.Event().wait()
+                if reply.drop:
+                    return
+                await _write_reply(writer, reply)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            return
+        finally:
+            self._hanging.discard(task)
+            writer.close()
+
+    def _reply(self, request: Request) -> Reply:
+        if request.method != "POST":
+            return Reply(405 if request.method == "GET" else 200)
+        known = request.headers.get("mcp-session-id")
+        first = request.body.get("method") == "initialize"
+        if self._with_sessions and not first and known not in self.sessions:
+            return Reply(404)
+        answers = [
+            each for each in self.server.answer(request.body) if isinstance(each, dict) and "id" in each
+        ]
+        if not answers:
+            return Reply(202)
+        headers = {"content-type": "application/json"}
+        if first and self._with_sessions:
+            self._issued += 1
+            headers["mcp-session-id"] = f"session-{self._issued}"
+            self.sessions.add(f"session-{self._issued}")
+        return Reply(200, headers, json.dumps(answers[-1]).encode())
+
+
+async def _read_request(reader: asyncio.StreamReader) -> Request | None:
+    head = await reader.readuntil(b"\r\n\r\n")
+    first, *lines = head.decode().strip().split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    body = await reader.readexactly(int(headers.get("content-length", "0")))
+    return Request(first.split()[0], headers, json.loads(body) if body else None)
+
+
+async def _write_reply(writer: asyncio.StreamWriter, reply: Reply) -> None:
+    headers = {"content-length": str(len(reply.body)), **reply.headers}
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    writer.write(f"HTTP/1.1 {reply.status} -\r\n{head}\r\n".encode() + reply.body)
+    await writer.drain()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,351 @@
+"""What goes wrong with containers and with engines, on a real Docker."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docker import APIClient
+from docker.errors import NotFound
+
+from container.adapters.docker.connection import connect
+from container.adapters.docker.engine import DockerEngine
+from container.adapters.docker.isolation import create_arguments, host_config
+from container.adapters.docker.private_daemon import PrivateDaemon
+from container.engine.errors import EngineUnavailable, LaunchFailed
+from container.engine.sandbox import EventKind, Limits, SandboxRef, SandboxSpec, SandboxState
+from tests.fakes.engine import FakeEngine
+from tests.support.docker_engine import built_image, missing
+from tests.support.sandboxes import Sandboxes
+
+pytestmark = pytest.mark.docker
+
+MIB = 2**20
+
+
+@pytest.fixture
+async def boxes(docker_endpoint: str, worker_image: str) -> AsyncIterator[Sandboxes]:
+    engine = DockerEngine(docker_endpoint)
+    made = Sandboxes(engine, worker_image)
+    yield made
+    await made.remove_all()
+    await engine.close()
+
+
+@pytest.fixture
+def api(docker_endpoint: str) -> Iterator[Any]:
+    """An operator with the SDK in hand, beside the adapter; Any, as its stubs leave most answers open."""
+    client = APIClient(base_url=docker_endpoint, version="1.41")
+    yield client
+    client.close()
+
+
+async def test_out_of_memory_is_told_when_the_first_process_dies_of_it(boxes: Sandboxes) -> None:
+    """BR-105 (a): the cause is known, and the last output kept."""
+    limits = replace(Limits(), memory_bytes=128 * MIB)
+    status, printed = await boxes.python("print('about to', flush=True); bytearray(10**9)", limits=limits)
+    assert (status.exit_code, status.ran_out_of_memory) == (137, True)
+    assert printed == "about to\n"
+
+
+async def test_a_child_that_runs_out_of_memory_does_not_make_the_job_one_that_did(boxes: Sandboxes) -> None:
+    """BR-105 (b): the child is gone, the sandbox ends as it wants; the engine's flag alone proves nothing."""
+    status, printed = await boxes.run(
+        "sh",
+        "-c",
+        "python3 -c 'bytearray(10**9)'; echo child $?",
+        limits=replace(Limits(), memory_bytes=128 * MIB),
+    )
+    assert "child 137" in printed.splitlines()
+    assert (status.exit_code, status.ran_out_of_memory) == (0, False)
+
+
+async def test_a_kill_from_outside_is_not_out_of_memory(boxes: Sandboxes, api: Any) -> None:
+    """BR-105 (c): killed."""
+    ref = await boxes.launch("sleep", "60")
+    api.kill(ref.id, "SIGKILL")
+    status = await boxes.finish(ref)
+    assert (status.exit_code, status.ran_out_of_memory) == (137, False)
+
+
+async def test_a_flood_of_output_stays_bounded_on_disk_and_when_read(boxes: Sandboxes, api: Any) -> None:
+    """BR-107: one line of 100 MB and many short ones; reading and removing take their normal time."""
+    code = (
+        "import sys\nfor _ in range(100): sys.stdout.write('x' * 2**20)\n"
+        "print()\nfor n in range(200000): print('line', n)\n"
+    )
+    ref = await boxes.launch("python3", "-c", code, limits=replace(Limits(), log_bytes=2 * MIB))
+    await boxes.finish(ref, within_s=60)
+    log = Path(api.inspect_container(ref.id)["LogPath"])
+    on_disk = sum(path.stat().st_size for path in log.parent.glob(f"{log.name}*"))
+    assert on_disk < 3 * MIB
+    printed = await boxes.engine.logs(ref, tail_bytes=10_000)
+    assert len(printed) < 10_100
+    assert printed.endswith("line 199999\n")
+    async with asyncio.timeout(10):
+        await boxes.engine.remove(ref)
+
+
+async def test_twenty_stops_take_one_grace_period(boxes: Sandboxes) -> None:
+    """BR-108 (c): jobs that ignore SIGTERM are stopped together, not one after the other."""
+    stubborn = ("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.2; done")
+    refs = await asyncio.gather(*(boxes.launch(*stubborn) for _ in range(12)))
+    await asyncio.gather(*(boxes.printed(ref, "ready") for ref in refs))
+    grace_s = 3.0
+    async with asyncio.timeout(grace_s * 5):  # one after the other: 36 s; four at a time: 9 s and the killing
+        await asyncio.gather(*(boxes.engine.stop(ref, grace_s) for ref in refs))
+    states = {(await boxes.engine.inspect(ref)).state for ref in refs}
+    assert states == {SandboxState.EXITED}
+
+
+async def test_a_paused_sandbox_is_seen_as_paused_and_can_be_stopped(boxes: Sandboxes, api: Any) -> None:
+    """BR-113 (b): paused is not finished."""
+    ref = await boxes.launch("sleep", "60")
+    api.pause(ref.id)
+    assert (await boxes.engine.inspect(ref)).state is SandboxState.PAUSED
+    async with asyncio.timeout(20):
+        await boxes.engine.stop(ref, 0.5)
+    assert (await boxes.engine.inspect(ref)).state is SandboxState.EXITED
+
+
+async def test_a_sandbox_that_an_operator_removes_is_gone_and_its_volumes_can_be_removed(
+    boxes: Sandboxes, api: Any
+) -> None:
+    """BR-113 (a), BR-098: the event comes, it is GONE, and `remove` takes the volumes left behind."""
+    events = boxes.engine.events()
+    ref = await boxes.launch("sleep", "60")
+    api.remove_container(ref.id, force=True)  # without its volumes
+    async with asyncio.timeout(10):
+        while (event := await anext(events)).kind is not EventKind.REMOVED:
+            pass
+    assert event.name == ref.name
+    assert (await boxes.engine.inspect(ref)).state is SandboxState.GONE
+    assert len(_volumes(api, ref)) == 2
+    await boxes.engine.remove(ref)
+    assert _volumes(api, ref) == []
+
+
+async def test_removal_takes_the_volumes_with_it(boxes: Sandboxes, api: Any) -> None:
+    """BR-098: nothing of a dead job stays, also files that its user could not delete."""
+    ref = await boxes.launch("sh", "-c", "mkdir ro; touch ro/f; chmod 555 ro; touch /state/x")
+    await boxes.finish(ref)
+    assert len(_volumes(api, ref)) == 2
+    await boxes.engine.remove(ref)
+    assert _volumes(api, ref) == []
+
+
+async def test_containers_of_others_are_neither_listed_nor_taken(boxes: Sandboxes, api: Any) -> None:
+    """BR-098: a container of another product is invisible, even under a name that we want."""
+    spec = boxes.spec(("sleep", "60"))
+    foreign = api.create_container(boxes.image, name=spec.name, command=["sleep", "60"])["Id"]
+    try:
+        assert foreign not in {status.ref.id for status in await boxes.engine.list({})}
+        with pytest.raises(LaunchFailed, match="is not this job's"):
+            await boxes.engine.launch(spec)
+        assert api.inspect_container(foreign)["State"]["Status"] == "created"
+    finally:
+        api.remove_container(foreign, force=True, v=True)
+
+
+async def test_a_sandbox_of_another_instance_is_not_taken_for_ours(boxes: Sandboxes) -> None:
+    """BR-098: the same name with other labels is somebody else's."""
+    spec = boxes.spec(("sleep", "60"))
+    await boxes.engine.launch(spec)
+    with pytest.raises(LaunchFailed, match="is not this job's"):
+        await boxes.engine.launch(replace(spec, labels={**spec.labels, "portside.instance": "other"}))
+
+
+async def test_a_start_that_fails_leaves_nothing_behind(boxes: Sandboxes, api: Any, tmp_path: Path) -> None:
+    """BR-109: no half-made container, and the name is free again."""
+    blocked = tmp_path / "file"
+    blocked.write_text("a file can't be mounted over a directory")
+    spec = boxes.spec(("sleep", "60"), socket_dir=blocked)
+    with pytest.raises(LaunchFailed, match=spec.name):
+        await boxes.engine.launch(spec)
+    with pytest.raises(NotFound):
+        api.inspect_container(spec.name)
+    assert api.volumes(filters={"label": f"portside.sandbox={spec.name}"})["Volumes"] in ([], None)
+    await boxes.engine.launch(replace(spec, socket_dir=None))
+
+
+async def test_a_launch_that_was_cut_off_between_create_and_start_goes_on(boxes: Sandboxes, api: Any) -> None:
+    """BR-109: a container that was only created is found by label, and launching its name starts it."""
+    spec = boxes.spec(("sh", "-c", "echo started"))
+    config = host_config(spec, cpus=1.0, api_version="1.41")
+    made = api.create_container(**create_arguments(spec), host_config=config)["Id"]
+    assert [status.state for status in await boxes.engine.list(boxes.labels)] == [SandboxState.CREATED]
+    ref = await boxes.engine.launch(spec)
+    assert ref.id == made
+    assert (await boxes.finish(ref)).exit_code == 0
+
+
+# --- engines that are not there, hang, or go away ---
+
+
+async def test_no_socket_is_told_with_the_way_out(tmp_path: Path) -> None:
+    """BR-103 (a)."""
+    await _is_unavailable(tmp_path / "nothing.sock", "does not exist.*doctor --fix")
+
+
+async def test_a_socket_that_nobody_listens_on_is_told_apart(short_dir: Path) -> None:
+    """BR-103: the file is left from an engine that has stopped."""
+    server = await asyncio.start_unix_server(lambda _r, _w: None, short_dir / "s")
+    server.close()
+    await server.wait_closed()
+    await _is_unavailable(short_dir / "s", "nobody listens")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+async def test_permission_denied_is_told_with_the_way_out(short_dir: Path) -> None:
+    """BR-103 (b)."""
+    async with await asyncio.start_unix_server(lambda _r, _w: None, short_dir / "s"):
+        await asyncio.to_thread((short_dir / "s").chmod, 0o600)
+        await asyncio.to_thread(short_dir.chmod, 0o755)
+        child = os.fork()
+        if child == 0:
+            os._exit(_as_nobody(short_dir / "s"))
+        assert os.waitstatus_to_exitcode(await asyncio.to_thread(lambda: os.waitpid(child, 0)[1])) == 0
+
+
+async def test_an_engine_that_never_answers_fails_in_time_and_the_loop_goes_on(short_dir: Path) -> None:
+    """BR-103 (c): every waiting call ends by its deadline, also those queued behind others."""
+    held: list[asyncio.StreamWriter] = []
+    async with await asyncio.start_unix_server(lambda _r, writer: held.append(writer), short_dir / "s"):
+        engine = DockerEngine(f"unix://{short_dir / 's'}", quick_s=0.5, slow_s=30)
+        ref = SandboxRef("portside-x", "0" * 64)
+        calls = [engine.inspect(ref) for _ in range(60)]  # four at a time would take 7.5 s
+        loop = asyncio.get_running_loop()
+        before, turns = loop.time(), 0
+        waiting = asyncio.gather(*calls, engine.launch(_any_spec()), return_exceptions=True)
+        while not waiting.done():
+            turns += 1
+            await asyncio.sleep(0.01)
+        assert loop.time() - before < 4
+        assert turns > 50
+        for error in await waiting:
+            assert isinstance(error, EngineUnavailable)
+            assert "did not answer within 0.5 s" in error.message
+            assert error.retryable
+        await engine.close()
+        for writer in held:
+            writer.close()
+
+
+@pytest.fixture
+def short_dir() -> Iterator[Path]:
+    """A directory whose path leaves room for a socket's name (107 bytes)."""
+    directory = Path(tempfile.mkdtemp(prefix="pst-"))
+    yield directory
+    shutil.rmtree(directory)
+
+
+@pytest.fixture
+def daemon(short_dir: Path) -> Iterator[PrivateDaemon]:
+    """A private engine of this test alone, to be ill-treated."""
+    private = PrivateDaemon(short_dir / "e")
+    try:
+        private.start()
+    except EngineUnavailable as error:
+        missing(error.message)
+    yield private
+    pid = private.pid()
+    if pid is not None:
+        os.kill(pid, signal.SIGCONT)
+    private.stop()
+
+
+async def test_after_a_restart_of_the_engine_jobs_are_lost_and_new_ones_work(daemon: PrivateDaemon) -> None:
+    """BR-103 (d): listeners get one RESYNC, the job shows its end, and nothing of ours needs a restart.
+
+    A second daemon beside the session's also proves that both live on one machine.
+    """
+    image = await built_image(daemon.endpoint)
+    boxes = Sandboxes(DockerEngine(daemon.endpoint), image)
+    events = boxes.engine.events()
+    ref = await boxes.launch("sleep", "60")
+    await _hear(events, EventKind.STARTED)
+    await asyncio.to_thread(daemon.stop)
+    with pytest.raises(EngineUnavailable):
+        await boxes.engine.inspect(ref)
+    await asyncio.to_thread(daemon.start)
+    await _hear(events, EventKind.RESYNC)
+    status = await boxes.engine.inspect(ref)
+    assert (status.state, status.ran_out_of_memory) == (SandboxState.EXITED, False)
+    assert (await boxes.run("true"))[0].exit_code == 0
+    await boxes.remove_all()
+    await boxes.engine.close()
+
+
+async def test_a_frozen_engine_fails_in_time_and_works_again_when_thawed(
+    daemon: PrivateDaemon,
+) -> None:
+    """BR-103 (c), BR-114: stopped with SIGSTOP, as a machine under pressure does it."""
+    engine = DockerEngine(daemon.endpoint, quick_s=1.0)
+    await engine.describe()
+    pid = daemon.pid()
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    async with asyncio.timeout(6):
+        with pytest.raises(EngineUnavailable, match="did not answer"):
+            await engine.launch(_any_spec())
+    os.kill(pid, signal.SIGCONT)
+    assert (await engine.describe()).name == "docker"
+    await engine.close()
+
+
+async def test_a_private_engine_stops_by_its_pid_with_everything_on_it(daemon: PrivateDaemon) -> None:
+    pid = daemon.pid()
+    assert pid is not None
+    assert daemon.start() == daemon.endpoint  # again: the same one
+    assert daemon.pid() == pid
+    await asyncio.to_thread(daemon.stop)
+    assert daemon.pid() is None
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    daemon.stop()
+    shutil.rmtree(daemon.directory)
+
+
+async def _hear(events: AsyncIterator[object], kind: EventKind) -> None:
+    async with asyncio.timeout(20):
+        async for event in events:
+            if getattr(event, "kind", None) is kind:
+                return
+
+
+async def _is_unavailable(path: Path, text: str) -> None:
+    engine = DockerEngine(f"unix://{path}")
+    async with asyncio.timeout(5):
+        with pytest.raises(EngineUnavailable, match=text):
+            await engine.launch(_any_spec())
+        with pytest.raises(EngineUnavailable, match=text):
+            await engine.describe()
+    await engine.close()
+
+
+def _as_nobody(path: Path) -> int:
+    """In a child process: 0 when the refusal is told as it should be."""
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+    try:
+        connect(f"unix://{path}", 1.0)
+    except EngineUnavailable as error:
+        return 0 if "permission denied" in error.message and "usermod" in error.message else 1
+    return 2
+
+
+def _any_spec() -> SandboxSpec:
+    return Sandboxes(FakeEngine(), "portside-worker:any").spec(("true",))
+
+
+def _volumes(api: Any, ref: SandboxRef) -> list[object]:
+    return api.volumes(filters={"label": f"portside.sandbox={ref.name}"})["Volumes"] or []

@@ -1,0 +1,126 @@
+"""Untrusted bytes are compiled where they can do no harm, and only our own machine code is loaded."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.support.wasm.guests import CALC
+from tests.support.wasm.workshop import workshop
+from tool_registry.visibility import ToolState
+from wasm_tools.cache import CompiledCache, load_or_create_key
+from wasm_tools.compile import CompileBounds, CompileRefused, compile_component
+from wasm_tools.loading import load_wasm_tool
+
+KEY = b"k" * 32
+
+
+def leb128(value: int) -> bytes:
+    out = bytearray()
+    while True:
+        value, low = value >> 7, value & 0x7F
+        out.append(low | (0x80 if value else 0))
+        if not value:
+            return bytes(out)
+
+
+def section(number: int, payload: bytes) -> bytes:
+    return bytes([number]) + leb128(len(payload)) + payload
+
+
+def compile_bomb(branches: int) -> bytes:
+    """A component whose one function has 1,000 locals and as many branches as wanted."""
+    branch = b"".join(
+        b"\x20"
+        + leb128(i * 7 % 1000)
+        + b"\x04\x40\x20"
+        + leb128(i * 3 % 1000)
+        + b"\x21"
+        + leb128(i % 1000)
+        + b"\x0b"
+        for i in range(1000)
+    )
+    body = b"\x01" + leb128(1000) + b"\x7f" + branch * (branches // 1000) + b"\x0b"
+    function = section(10, b"\x01" + leb128(len(body)) + body)
+    core = b"\0asm\x01\0\0\0" + section(1, b"\x01\x60\0\0") + section(3, b"\x01\0") + function
+    return b"\0asm\x0d\0\x01\0" + section(1, core)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "said"),
+    [
+        (CompileBounds(cpu_s=1), "more than 1 s of CPU time"),
+        (CompileBounds(wall_s=1), "takes more than 1 s"),
+        (CompileBounds(memory_bytes=256 << 20), "more than 256 MiB of memory"),
+    ],
+)
+async def test_a_component_that_is_costly_to_compile_is_refused(
+    tmp_path: Path, bounds: CompileBounds, said: str
+) -> None:
+    """BR-091: the compiler's own time and memory are bounded too."""
+    with pytest.raises(CompileRefused, match=said):
+        await compile_component(compile_bomb(200_000), tmp_path / "out", bounds)
+
+
+async def test_cancelling_ends_the_compiler(tmp_path: Path) -> None:
+    task = asyncio.create_task(compile_component(compile_bomb(200_000), tmp_path / "out", CompileBounds()))
+    await asyncio.sleep(0)
+    task.cancel()
+    async with asyncio.timeout(20):
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+async def test_machine_code_is_kept_private_and_used_again(tmp_path: Path) -> None:
+    async with workshop(tmp_path) as shop:
+        await load_wasm_tool(CALC, shop.runtime)
+    kept = {path.suffix: path for path in (tmp_path / "cache").iterdir()}
+    assert set(kept) == {".cwasm", ".seal"}
+    assert all(path.stat().st_mode & 0o777 == 0o600 for path in kept.values())
+    before = kept[".cwasm"].stat()
+    impossible = CompileBounds(wall_s=0.0)
+    async with workshop(tmp_path, compile_bounds=impossible) as shop:
+        assert (await load_wasm_tool(CALC, shop.runtime)).state is ToolState.ACTIVE
+    assert kept[".cwasm"].stat().st_mtime_ns == before.st_mtime_ns
+
+
+@pytest.mark.parametrize("spoiled", [".cwasm", ".seal"])
+async def test_changed_machine_code_is_made_anew_never_loaded(tmp_path: Path, spoiled: str) -> None:
+    """A `.cwasm` that we did not write would run as native code."""
+    async with workshop(tmp_path) as shop:
+        await load_wasm_tool(CALC, shop.runtime)
+    path = next((tmp_path / "cache").glob(f"*{spoiled}"))
+    good = path.read_bytes()
+    path.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
+    async with workshop(tmp_path) as shop:
+        assert (await load_wasm_tool(CALC, shop.runtime)).state is ToolState.ACTIVE
+    assert path.read_bytes() == good or spoiled == ".cwasm"
+
+
+def test_a_seal_holds_for_one_name_and_one_key(tmp_path: Path) -> None:
+    cache = CompiledCache(tmp_path, KEY)
+    compiled = cache.scratch()
+    compiled.write_bytes(b"machine code")
+    path = cache.adopt(b"first", compiled)
+    assert cache.find(b"first") == path
+    assert cache.find(b"second") is None
+    other = CompiledCache(tmp_path, b"o" * 32)
+    assert other.find(b"first") is None
+    compiled = cache.scratch()
+    compiled.write_bytes(b"other code")
+    moved = cache.adopt(b"second", compiled)
+    for suffix in (".cwasm", ".seal"):
+        path.with_suffix(suffix).replace(moved.with_suffix(suffix))
+    assert cache.find(b"second") is None, "a seal from another name"
+
+
+def test_the_key_is_made_once_and_private(tmp_path: Path) -> None:
+    key = load_or_create_key(tmp_path / "key")
+    assert load_or_create_key(tmp_path / "key") == key
+    assert len(key) == 32
+    assert (tmp_path / "key").stat().st_mode & 0o777 == 0o600
+    (tmp_path / "short").write_bytes(b"x")
+    with pytest.raises(ValueError, match="remove it"):
+        load_or_create_key(tmp_path / "short")

@@ -1,0 +1,89 @@
+"""The command line as its user starts it: a process of its own, with a home of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended."""
+
+    exit_code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """Standard output as a JSON stream."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """Starts `portside` with one home.
+
+    Attributes:
+        home: PORTSIDE_HOME.
+        environment: what the command sees beside PATH and its home.
+    """
+
+    home: Path
+    environment: Mapping[str, str]
+
+    def run(self, *arguments: str, timeout_s: float = 100.0) -> Ran:
+        """Run a command to its end."""
+        done = subprocess.run(
+            [sys.executable, "-m", "orchestrator.cli.main", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+            cwd=ROOT,
+            env=self._environment(),
+        )
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start a command and leave it running."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "orchestrator.cli.main", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env=self._environment(),
+        )
+
+    def add_mcp(self, name: str, *command: str) -> None:
+        """Configure an MCP server before the orchestrator starts."""
+        entry = {"command": command[0], "args": list(command[1:])}
+        self.home.mkdir(exist_ok=True, mode=0o700)
+        (self.home / "mcp.json").write_text(json.dumps({"mcpServers": {name: entry}}))
+
+    def add_wasm(self, file: Path) -> None:
+        """Put a WASM tool where the orchestrator looks for them."""
+        (self.home / "tools").mkdir(parents=True, exist_ok=True, mode=0o700)
+        (self.home / "tools" / file.name).write_bytes(file.read_bytes())
+
+    def _environment(self) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+        return {**kept, "PORTSIDE_HOME": str(self.home), **self.environment}
+
+
+@pytest.fixture
+def command_line(tmp_path: Path, docker_endpoint: str, worker_image: str) -> CommandLine:
+    """A command line whose jobs run in real containers of the worker image."""
+    environment = {"PORTSIDE_ENGINE_URL": docker_endpoint, "PORTSIDE_IMAGE": worker_image}
+    return CommandLine(tmp_path / "home", environment)

@@ -156,8 +156,8 @@ async def test_what_was_put_is_read_back_the_same(store: NetworkStore):
 
     await put(store, write)
     expected = [
-        definition(), seen, task().task, claim(), [artifact], artifact, thread, message, message, [delivery()],
-        task().task, [task().entry],
+        definition(), seen, task().task, claim(), [artifact], artifact, thread, message, message,
+        [delivery()], task().task, [task().entry],
     ]  # fmt: skip
     assert await store.read(HERE, read) == expected
     assert await store.read(THERE, read) == [None] * 4 + [[]] + [None] * 4 + [[], None, []]

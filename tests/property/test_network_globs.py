@@ -71,7 +71,7 @@ def test_names_meet_exactly_when_some_name_matches_both(a: str, b: str):
     one, other = re.compile(name_regex(a)), re.compile(name_regex(b))
     matched = any(one.fullmatch(name) and other.fullmatch(name) for name in NAMES)
     # Three units each: a name that both match, if there is one, needs no more than four letters of three...
-    # Of three units each, a common name needs no more than four letters, and of those no more than three kinds.
+    # Of three units each, a common name needs no more than four letters of three kinds.
     assert names_meet(a, b) is matched
 
 
@@ -94,6 +94,8 @@ def test_overlap_has_no_direction_and_meets_itself(a: str, b: str):
 
 
 @given(st.text(alphabet="ab/.*?[]!{},- ", max_size=24))
+@example(" /")
+@example("{a,b/{/../}")
 @settings(max_examples=500)
 def test_a_scope_that_was_read_reads_the_same_again(text: str):
     read = path_scope(text)

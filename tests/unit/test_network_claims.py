@@ -42,7 +42,7 @@ async def test_a_conflict_names_each_holder_its_scope_and_its_end_once(world: Wo
 
 
 async def test_a_claim_runs_out_to_the_second(world: World):
-    """BR-126, BR-130: a dead agent's claim blocks nobody after its time, and its old holder can't renew it."""
+    """BR-126, BR-130: a dead agent's claim blocks nobody after its time, and is not renewed then."""
     a, b = await two(world)
     mine = await a("claim", scope="x.py", ttlSeconds=5)
     world.clock.advance(4.999)

@@ -132,7 +132,8 @@ async def test_every_argument_in_the_schema_is_read(world: World, name: str):
     await world.instance("i1")
     arguments: dict[str, Any] = {
         "body": "?", "objective": "?", "threadId": "?", "taskId": "?", "status": "working", "scope": "a",
-        "claimId": "?", "uri": "?", "capabilities": [Spied({"name": "x"})], "resourceId": "r", "resource": "r",
+        "claimId": "?", "uri": "?", "capabilities": [Spied({"name": "x"})], "resourceId": "r",
+        "resource": "r",
     }  # fmt: skip
     schema = world.tools[name].definition.parameters
     given = Spied({key: value for key, value in arguments.items() if key in schema["properties"]})

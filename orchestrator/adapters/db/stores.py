@@ -11,6 +11,7 @@ from orchestrator.adapters.db.deliveries import SqlDeliveryStore
 from orchestrator.adapters.db.events import SqlEventStore
 from orchestrator.adapters.db.executions import SqlExecutionStore
 from orchestrator.adapters.db.jobs import SqlJobStore
+from orchestrator.adapters.db.network_store import SqlNetworkStore
 from orchestrator.adapters.db.secrets import SqlSecretStore
 from orchestrator.adapters.db.signing_keys import SqlSigningKeyStore
 from orchestrator.ports.artifacts import ArtifactStore
@@ -19,6 +20,7 @@ from orchestrator.ports.deliveries import DeliveryStore
 from orchestrator.ports.events import EventStore
 from orchestrator.ports.executions import ExecutionStore
 from orchestrator.ports.jobs import JobStore
+from orchestrator.ports.network import NetworkStore
 from orchestrator.ports.sealer import Sealer
 from orchestrator.ports.secrets import SecretStore
 from orchestrator.ports.signing_keys import SigningKeyStore
@@ -38,6 +40,7 @@ class Stores:
     artifacts: ArtifactStore
     secrets: SecretStore
     signing_keys: SigningKeyStore
+    network: NetworkStore
 
     async def close(self) -> None:
         """Let go of the database."""
@@ -61,4 +64,5 @@ async def open_stores(url: str, *, sealer: Sealer, clock: Clock) -> Stores:
         artifacts=SqlArtifactStore(database),
         secrets=SqlSecretStore(database, sealer, clock),
         signing_keys=SqlSigningKeyStore(database, sealer),
+        network=SqlNetworkStore(database),
     )

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import TypeVar
 
@@ -28,7 +29,7 @@ from orchestrator.domain.network.refusals import Refusal
 MAX_SCOPE_CHARS = 512
 MAX_EXPANDED_CHARS = 2048
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Hashable)
 
 _ANY_NAMES = "**"
 _GLOB_CHARS = frozenset("*?[")
@@ -105,21 +106,30 @@ def _pattern(text: str) -> PathPattern | str:
         return "one of its alternatives is empty; use '.' for everything"
     if text.startswith("/"):
         return "it is absolute; scopes are relative to the workspace's root"
+    if any(name and not name.strip() for name in text.split("/")):
+        return "one of its names is blank"
+    names = _normal_names(text)
+    if isinstance(names, str):
+        return names
+    slashed = text.endswith(("/", "/.", "/.."))
+    return PathPattern(names, slashed and bool(names) and _looks_like_file(names[-1]))
+
+
+def _normal_names(text: str) -> tuple[str, ...] | str:
+    """The names of a path pattern without `.`, `..` and doubled runs, or what is wrong with it."""
     names: list[str] = []
     for name in text.split("/"):
         if name == "..":
             if not names:
                 return "it leaves the workspace's root"
-            if names[-1] == _ANY_NAMES:
+            if names.pop() == _ANY_NAMES:
                 return "'..' can't follow '**'"
-            names.pop()
         elif name == _ANY_NAMES:
             if names[-1:] != [_ANY_NAMES]:
                 names.append(name)
         elif name not in {"", "."}:
             names.append(re.sub(r"\*+", "*", name))
-    slashed = text.endswith(("/", "/.", "/.."))
-    return PathPattern(tuple(names), slashed and bool(names) and _looks_like_file(names[-1]))
+    return tuple(names)
 
 
 def _invalid(text: str, why: str) -> Refusal:
@@ -281,32 +291,32 @@ def _meet(
 ) -> bool:
     """Whether two patterns with runs match a common sequence.
 
-    Walks the product of the two patterns, seen as automata: a state is how much of each has been used. A run
-    either ends, or takes one unit of the other. Time is at most `len(a) * len(b)` comparisons.
+    Walks the product of the two patterns, seen as automata: for each element of `a` in turn, bit `j` says
+    that the first `j` elements of `b` can have been used by then. Time is a few operations on whole sets for
+    each element of `a`, and `len(b)` comparisons for each that is new.
     """
-    seen = {(0, 0)}
-    todo = [(0, 0)]
-    while todo:
-        i, j = todo.pop()
-        if i == len(a) and j == len(b):
-            return True
-        for step in _steps(a[i : i + 1], b[j : j + 1], is_run, units_meet):
-            state = (i + step[0], j + step[1])
-            if state not in seen:
-                seen.add(state)
-                todo.append(state)
-    return False
+    runs = _places(b, is_run)
+    fits: dict[T, int] = {}
+    reached = _spread(1, over=runs)
+    for unit in a:
+        if unit not in fits:
+            fits[unit] = _places(b, partial(units_meet, unit))
+        if is_run(unit):
+            reached = _spread(reached, over=runs | fits[unit])
+        else:
+            taken = reached & fits[unit]
+            # A run of `b` stays where it is while it takes a unit.
+            reached = _spread((taken & ~runs) << 1 | (taken & runs), over=runs)
+    return bool(reached >> len(b) & 1)
 
 
-def _steps(
-    a: Sequence[T], b: Sequence[T], is_run: Callable[[T], bool], units_meet: Callable[[T, T], bool]
-) -> Iterator[tuple[int, int]]:
-    """How far each pattern may move on; `a` and `b` hold the next element of each, or nothing at its end."""
-    run_a, run_b = any(map(is_run, a)), any(map(is_run, b))
-    if run_a:
-        yield 1, 0
-    if run_b:
-        yield 0, 1
-    if a and b and not (run_a and run_b) and units_meet(a[0], b[0]):
-        # A run stays where it is while it takes a unit.
-        yield int(not run_a), int(not run_b)
+def _places(elements: Sequence[T], wanted: Callable[[T], bool]) -> int:
+    """The set of places of the elements that are wanted."""
+    return sum(1 << place for place, element in enumerate(elements) if wanted(element))
+
+
+def _spread(reached: int, *, over: int) -> int:
+    """All that can be reached by moving on over elements in `over`."""
+    while (more := reached | (reached & over) << 1) != reached:
+        reached = more
+    return reached

@@ -102,7 +102,8 @@ class Launcher:
         return SandboxSpec(
             name=sandbox_name(job.id, job.attempt),
             image=image,
-            command=("python", "-m", "worker"),
+            # -P: the working directory is the agent's; nothing is imported from it.
+            command=("python", "-P", "-m", "worker"),
             labels={
                 LABEL_INSTANCE: self._settings.instance,
                 LABEL_JOB: job.id,

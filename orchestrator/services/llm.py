@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator.domain.jobs import Job
-from orchestrator.errors import ModelFailed
+from orchestrator.errors import BadRequest, ModelFailed
 from orchestrator.ports.membership import Membership
 from orchestrator.ports.models import ModelAnswer, ModelError, ModelMessage, ModelProvider, ModelRequest
 from orchestrator.services.outputs import Outputs
@@ -31,15 +31,19 @@ class ModelService:
         received (00-decisions 29).
 
         Raises:
+            BadRequest: the request names another model than the job's; which one answers is not the
+                container's to choose.
             ModelFailed: the provider failed after its retries.
             NotFound: a message names an artifact that this job does not have.
         """
+        if request.model not in {"", job.spec.model}:
+            raise BadRequest("a job is answered by its own model; leave the model out")
         await self._membership.heartbeat(job.instance_id)
         seen = [f"{job.attempt}:{call_id}" for call_id in _inbox_calls(request.messages)]
         if seen:
             await self._membership.acknowledge(job.instance_id, seen)
         messages = tuple([await self._resolved(job, message) for message in request.messages])
-        request = replace(request, model=request.model or job.spec.model, messages=messages)
+        request = replace(request, model=job.spec.model, messages=messages)
         try:
             return await self._provider.complete(request)
         except ModelError as error:

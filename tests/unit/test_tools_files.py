@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import errno
 import os
 import socket
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,9 @@ import pytest
 
 from tests.support.tool_workspace import ToolWorkspace
 from tool_registry.context import ToolContext
+from worker.tools.atomic_write import write_atomically
+from worker.tools.refusal import Refused
+from worker.tools.workspace_paths import Workspace
 
 
 def numbered(*lines: str) -> str:
@@ -375,32 +376,23 @@ async def test_links_are_shown_not_followed(tool_workspace: ToolWorkspace):
     assert (tool_workspace.path / "self").is_symlink()
 
 
-async def test_link_swapped_in_while_opening_does_not_leak(tool_workspace: ToolWorkspace):
-    """BR-046: what was opened is checked again, so a race wins nothing."""
-    (tool_workspace.outside / "f").write_text("secret\n")
-    tool_workspace.put("real/f", "plain\n")
-    tool_workspace.link("spare", tool_workspace.outside)
-    done = threading.Event()
-
-    def swap() -> None:
-        real, spare = (os.fsencode(tool_workspace.path / name) for name in ("real", "spare"))
-        rename = ctypes.CDLL(None).renameat2
-        while not done.is_set():
-            rename(-100, real, -100, spare, 2)  # AT_FDCWD, RENAME_EXCHANGE
-
-    swapper = threading.Thread(target=swap)
-    swapper.start()
-    try:
-        for _ in range(100):
-            output = await tool_workspace.call("read_file", path="real/f")
-            assert "secret" not in output.text()
-            written = await tool_workspace.call("write_file", path="real/f", content="plain\n")
-            assert written.is_error or written.result["bytes"] == 6
-    finally:
-        done.set()
-        swapper.join()
-    assert [path.name for path in tool_workspace.outside.iterdir()] == ["f"]
-    assert (tool_workspace.outside / "f").read_text() == "secret\n"
+async def test_link_swapped_in_after_the_check_leads_nowhere(tool_workspace: ToolWorkspace):
+    """BR-046, BR-011: what was opened is checked again, for reading and for writing."""
+    victim = tool_workspace.outside / "sub" / "f"
+    victim.parent.mkdir()
+    victim.write_text("secret\n")
+    tool_workspace.put("real/sub/f", "plain\n")
+    workspace = Workspace(tool_workspace.path)
+    path = workspace.resolve("real/sub/f")
+    (tool_workspace.path / "real").rename(tool_workspace.path / "moved")
+    tool_workspace.link("real", tool_workspace.outside)
+    with pytest.raises(Refused) as read:
+        workspace.open_file(path)
+    assert read.value.code == "outside_workspace"
+    with pytest.raises(Refused, match="became a link"):
+        write_atomically(path, b"owned\n", keep=None, create=False)
+    assert [entry.name for entry in victim.parent.iterdir()] == ["f"]
+    assert victim.read_text() == "secret\n"
 
 
 async def test_hundred_thousand_entries_are_bounded(tool_workspace: ToolWorkspace):

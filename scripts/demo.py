@@ -24,9 +24,9 @@ CALC = ROOT / "wasm_tools" / "guests" / "calc" / "calc.wasm"
 NOTES = ROOT / "examples" / "mcp-notes" / "server.py"
 TASK = (
     "Repair the failing test in this repository. Look at the files first and run the tests with"
-    " `python3 -m unittest`. Search the project's notes (notes_search) for what they say about errors, claim the"
-    " file you edit (network_claim) and release it at the end, check the arithmetic with calc, repair the code"
-    " with apply_patch, and write one line about it to CHANGES.md with write_file."
+    " `python3 -m unittest`. Search the project's notes (notes_search) for what they say about errors,"
+    " claim the file you edit (network_claim) and release it at the end, check the arithmetic with calc,"
+    " repair the code with apply_patch, and write one line about it to CHANGES.md with write_file."
 )
 
 

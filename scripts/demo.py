@@ -45,7 +45,7 @@ def main() -> int:
     }
     command = [
         sys.executable, "-m", "orchestrator.cli.main", "run", TASK,
-        "--workspace", str(WORKSPACE), "--model", model, "--title", "Repair the calculator",
+        "--workspace", str(WORKSPACE), "--model", model,
     ]  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
     print(f"demo: {time.monotonic() - started:.0f} s in all; its state is in {home}")
@@ -88,7 +88,7 @@ async def find_engine(home: Path) -> str | None:
     )
     found = await discover(where)
     if found.endpoint is not None:
-        print(f"demo: engine {found.endpoint}, since it is the first that answers ({found.source})")
+        print(f"demo: engine {found.endpoint}, the first that answers ({found.source})")
         return found.endpoint
     return start_private_engine(home, found)
 

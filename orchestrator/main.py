@@ -6,9 +6,9 @@ import asyncio
 import os
 import secrets
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 from container.adapters.docker.discovery import candidates, discover
 from container.adapters.docker.engine import DockerEngine
 from container.adapters.docker.image import WorkerImage
+from container.engine.port import SandboxEngine
 from orchestrator.adapters.blobs.files import FileBlobStore
 from orchestrator.adapters.db.network_store import SqlNetworkStore
 from orchestrator.adapters.db.stores import Stores, open_stores
@@ -78,10 +79,12 @@ class Orchestrator:
 
     Attributes:
         app: the ASGI application, already served on `settings.api_socket`.
+        registry: the tools; whoever embeds Portside adds its own here.
     """
 
     settings: Settings
     app: ASGIApp
+    registry: ToolRegistry
     stack: AsyncExitStack
 
     async def close(self) -> None:
@@ -115,21 +118,40 @@ def worker_image(settings: Settings, engine: DockerEngine) -> WorkerImage:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What an orchestrator is given beside its settings.
+
+    Attributes:
+        image: answers the image of jobs that name none, made ready if need be.
+        models: providers beside the built-in ones, by the prefix of their models' names.
+    """
+
+    engine: SandboxEngine
+    image: Callable[[], Awaitable[str]]
+    models: Mapping[str, ModelProvider] = field(default_factory=dict[str, ModelProvider])
+
+
 async def start(settings: Settings, engine: DockerEngine) -> Orchestrator:
-    """Wire everything and begin to serve.
+    """Wire everything over a Docker engine and begin to serve.
 
     Raises:
         PortsideError, StoreError, OSError: it can't start; nothing is left running.
     """
+    return await start_over(settings, Outside(engine, _image_of(settings, engine)))
+
+
+async def start_over(settings: Settings, outside: Outside) -> Orchestrator:
+    """The same over any engine, which is closed at the end."""
     async with AsyncExitStack() as stack:
-        stack.push_async_callback(engine.close)
-        return await _wire(settings, engine, stack)
+        stack.push_async_callback(outside.engine.close)
+        return await _wire(settings, outside, stack)
 
 
-async def _wire(settings: Settings, engine: DockerEngine, stack: AsyncExitStack) -> Orchestrator:
+async def _wire(settings: Settings, outside: Outside, stack: AsyncExitStack) -> Orchestrator:
     base = await _open_base(settings, stack)
     tools = await _open_tools(base)
-    jobs = await _open_jobs(base, tools, engine)
+    jobs = await _open_jobs(base, tools, outside)
     gate = OperatorGate(await asyncio.to_thread(_operator_token, settings.operator_token_file))
     app = create_app(_services(base, tools, jobs, gate))
     jobs.sockets.serve(app)
@@ -143,7 +165,7 @@ async def _wire(settings: Settings, engine: DockerEngine, stack: AsyncExitStack)
     await api.open()
     stack.push_async_callback(api.close)
     stack.callback(jobs.parts.timeline.close)
-    return Orchestrator(settings, app, stack.pop_all())
+    return Orchestrator(settings, app, tools.registry, stack.pop_all())
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +269,7 @@ class _Jobs:
             wake()
 
 
-async def _open_jobs(base: _Base, tools: _Tools, engine: DockerEngine) -> _Jobs:
+async def _open_jobs(base: _Base, tools: _Tools, outside: Outside) -> _Jobs:
     settings, stores = base.settings, base.stores
     timeline = Timeline(stores.events, base.clock, base.redactor)
     active = ActiveJobs(stores.jobs, base.clock)
@@ -260,14 +282,14 @@ async def _open_jobs(base: _Base, tools: _Tools, engine: DockerEngine) -> _Jobs:
     base.stack.push_async_callback(sockets.close_all)
     launcher = Launcher(
         parts,
-        engine=engine,
+        engine=outside.engine,
         tokens=tokens,
         sockets=sockets,
-        settings=LaunchSettings(base.instance, _image_of(settings, engine), settings.stop_grace_s),
+        settings=LaunchSettings(base.instance, outside.image, settings.stop_grace_s),
     )
     supervisor = Supervisor(
         parts,
-        engine=engine,
+        engine=outside.engine,
         launcher=launcher,
         sockets=sockets,
         membership=tools.membership,
@@ -277,7 +299,7 @@ async def _open_jobs(base: _Base, tools: _Tools, engine: DockerEngine) -> _Jobs:
             stop_grace_s=settings.stop_grace_s,
         ),
     )
-    models = _models(settings, timeline, base.clock)
+    models = _models(settings, timeline, base.clock, outside.models)
     base.stack.push_async_callback(models.close)
     return _Jobs(parts, tokens, sockets, supervisor, models, [supervisor.wake])
 
@@ -289,6 +311,7 @@ def _services(base: _Base, tools: _Tools, jobs: _Jobs, gate: OperatorGate) -> Ap
         membership=tools.membership,
         secrets=stores.secrets,
         sockets=jobs.sockets,
+        registry=tools.registry,
         wake=jobs.wake,
     )
     executions = ExecutionService(
@@ -346,7 +369,9 @@ def _image_of(settings: Settings, engine: DockerEngine) -> Callable[[], Awaitabl
     return ready
 
 
-def _models(settings: Settings, timeline: Timeline, clock: SystemClock) -> ModelRouter:
+def _models(
+    settings: Settings, timeline: Timeline, clock: SystemClock, more: Mapping[str, ModelProvider]
+) -> ModelRouter:
     async def on_wait(job_id: str, seconds: float, reason: str) -> None:
         text = f"the model's provider asks to wait {seconds:.1f} s: {reason}"
         await timeline.note(JobId(job_id), "log", level="warning", text=text)
@@ -357,6 +382,7 @@ def _models(settings: Settings, timeline: Timeline, clock: SystemClock) -> Model
             "openai": OnDemand(lambda: _hosted("openai", settings, retries)),
             "anthropic": OnDemand(lambda: _hosted("anthropic", settings, retries)),
             "scripted": ScriptedModels(),
+            **more,
         }
     )
 

@@ -124,7 +124,7 @@ class Outside:
 
     Attributes:
         image: answers the image of jobs that name none, made ready if need be.
-        models: providers beside the built-in ones, by the prefix of their models' names.
+        models: providers in place of built-in ones, by the prefix of their models' names.
     """
 
     engine: SandboxEngine

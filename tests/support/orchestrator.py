@@ -27,7 +27,7 @@ from tests.fakes.tools import OWNER, SECRET, FakeTools
 from tests.support.deadline import eventually
 from worker.clock import SystemClock
 
-MODEL = "fake:model"
+MODEL = "scripted:model"
 IMAGE = "portside-worker:test"
 ENDED = {"completed", "failed", "cancelled", "timed_out", "lost"}
 
@@ -165,7 +165,7 @@ async def wired(
     settings = settings_in(home, **changes)
     engine, model, tools = engine or FakeEngine(), model or CapturingModel(), tools or FakeTools()
     async with AsyncExitStack() as stack:
-        running = await start_over(settings, Outside(engine, _image, {"fake": model}))
+        running = await start_over(settings, Outside(engine, _image, {"scripted": model}))
         stack.push_async_callback(running.close)
         running.registry.replace(OWNER, tools.offers())
         master = await asyncio.to_thread(MasterKey.load, home, None)
@@ -177,9 +177,16 @@ async def wired(
 
 
 @pytest.fixture
-async def orchestrator(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Wired]:
+def home(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Path:
+    """A state directory of this test's own, its database migrated already."""
+    made = tmp_path_factory.mktemp("h")
+    shutil.copyfile(sqlite_template, made / "portside.db")
+    return made
+
+
+@pytest.fixture
+async def orchestrator(home: Path) -> AsyncIterator[Wired]:
     """A running orchestrator of this test's own."""
-    home = tmp_path_factory.mktemp("h")
     async with wired(home) as running:
         yield running
     remove_sockets(running)

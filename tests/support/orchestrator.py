@@ -1,4 +1,4 @@
-"""The whole orchestrator over SQLite and an engine in memory: everything is real but containers and models."""
+"""The whole orchestrator over SQLite and an engine in memory: all is real but containers and models."""
 
 from __future__ import annotations
 

@@ -70,7 +70,6 @@ from worker.clock import SystemClock
 from worker.explainer import SubprocessExplainer
 from worker.in_process import run_in_process
 
-
 OnWait = Callable[[str, float, str], Awaitable[None]]
 
 

@@ -6,7 +6,7 @@ import fcntl
 import os
 import secrets
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def operator_token(file: Path) -> str:
 
 
 @contextmanager
-def own_home(home: Path) -> Iterator[None]:
+def own_home(home: Path) -> Generator[None]:
     """Be the one orchestrator that looks after this directory's jobs, for as long as the context lasts.
 
     The lock is the kernel's: a killed process leaves none behind.

@@ -406,6 +406,7 @@ def check_model(settings: Settings, model: str) -> None:
     Raises:
         ModelError: it is unknown, its key is not set, or its script can't be used.
     """
+
     async def nobody_waits(_job_id: str, _seconds: float, _reason: str) -> None: ...
 
     _router(settings, ProviderRetries(nobody_waits, SystemClock())).check(model)

@@ -156,7 +156,9 @@ class OperatorClient:
         try:
             answer = await self._client.request(method, path, **options)
         except httpx.HTTPError as error:
-            raise CommandFailed(f"the orchestrator ({self._where}) does not answer: {error or type(error).__name__}") from None
+            raise CommandFailed(
+                f"the orchestrator ({self._where}) does not answer: {error or type(error).__name__}"
+            ) from None
         if answer.is_success:
             return answer
         raise _problem(answer)

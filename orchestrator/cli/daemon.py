@@ -29,15 +29,7 @@ async def start_daemon(settings: Settings, say: Say, needs: Needs) -> str:
     await make_ready(settings, say, needs)  # whatever takes long or fails is told here, not in a log
     log = settings.home / "portside.log"
     say(f"starting an orchestrator that stays; its log is {log}")
-    with log.open("ab") as stream:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "orchestrator.cli.main", "serve"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=stream,
-            env={**os.environ, "PYTHONPATH": _with_sources()},
-            start_new_session=True,
-        )
+    process = _spawn(log)
     deadline_s = asyncio.get_running_loop().time() + _START_S
     while not await running(settings):
         if process.poll() is not None:
@@ -47,6 +39,18 @@ async def start_daemon(settings: Settings, say: Say, needs: Needs) -> str:
             raise CommandFailed(f"the orchestrator did not answer within {_START_S:g} s; see {log}")
         await asyncio.sleep(_POLL_S)
     return f"kill {process.pid}"
+
+
+def _spawn(log: Path) -> subprocess.Popen[bytes]:
+    with log.open("ab") as stream:
+        return subprocess.Popen(
+            [sys.executable, "-m", "orchestrator.cli.main", "serve"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=stream,
+            env={**os.environ, "PYTHONPATH": _with_sources()},
+            start_new_session=True,
+        )
 
 
 def _with_sources() -> str:

@@ -45,7 +45,8 @@ def list_images(as_json: AsJson = False) -> None:
     async def work() -> None:
         async with _worker_image(settings) as image:
             found = [
-                {"tag": one.tag, "size_bytes": one.size_bytes, "stale": one.stale} for one in await image.list()
+                {"tag": one.tag, "size_bytes": one.size_bytes, "stale": one.stale}
+                for one in await image.list()
             ]
         rows = [
             (str(one["tag"]), f"{int(one['size_bytes']) / 1e6:.0f} MB", "stale" if one["stale"] else "")

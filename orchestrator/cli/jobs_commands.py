@@ -10,16 +10,16 @@ import typer
 
 from orchestrator.cli import run as runs
 from orchestrator.cli.client import OperatorClient
-from orchestrator.cli.failures import JOB_FAILED, CommandFailed
+from orchestrator.cli.failures import CommandFailed
 from orchestrator.cli.invocation import AsJson, finish, settings_from_environment
 from orchestrator.cli.job_ids import SHORT, job_named
 from orchestrator.cli.output import Output
 from orchestrator.cli.patch import apply_patch
 from orchestrator.cli.run_command import existing
-from orchestrator.cli.session import Needs, desk_for
+from orchestrator.cli.session import Needs, desk_for, orchestrator_for
 from orchestrator.cli.summary import calls_of, calls_table, table
 from orchestrator.cli.timeline import TimelinePrinter
-from orchestrator.cli.visible import one_line, visible
+from orchestrator.cli.visible import one_line
 from orchestrator.cli.watching import see_to_end
 from orchestrator.domain.jobs import JobMode, JobState
 
@@ -140,8 +140,6 @@ def cancel(
         output.show(found, f"job {found['id']} is {found['state']}")
 
     async def _ended(found: dict[str, Any]) -> dict[str, Any]:
-        from orchestrator.cli.session import orchestrator_for
-
         async with orchestrator_for(settings, output.say, _needs(found)) as client:
             async for _event in client.events(found["id"]):
                 pass

@@ -10,8 +10,15 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from orchestrator.cli import doctor, image_commands, jobs_commands, mcp_commands, run_command, serve
-from orchestrator.cli import tools_commands
+from orchestrator.cli import (
+    doctor,
+    image_commands,
+    jobs_commands,
+    mcp_commands,
+    run_command,
+    serve,
+    tools_commands,
+)
 from orchestrator.cli.failures import FAILED, INTERRUPTED, CommandFailed
 from orchestrator.cli.visible import one_line
 
@@ -52,7 +59,7 @@ def _told(error: Exception) -> tuple[str, int]:
         return error.message, error.exit_code
     if isinstance(error, TyperException):  # the command line can't be understood
         hint = getattr(getattr(error, "ctx", None), "command_path", "portside")
-        return f"{error.format_message()} See: {hint} --help", error.exit_code
+        return f"{error.format_message()} (see: {hint} --help)", error.exit_code
     if isinstance(error, typer.Abort):
         return "aborted", FAILED
     return f"something broke inside: {error or type(error).__name__}; --debug shows where", FAILED

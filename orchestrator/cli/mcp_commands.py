@@ -58,8 +58,8 @@ def list_servers(as_json: AsJson = False) -> None:
     finish(work())
 
 
-@app.command()
-def test(name: str, as_json: AsJson = False) -> None:
+@app.command("test")
+def try_server(name: str, as_json: AsJson = False) -> None:
     """Connect to a server once and list its tools."""
     settings, output = settings_from_environment(), Output(as_json)
 

@@ -25,8 +25,8 @@ def apply_patch(patch: bytes, directory: Path) -> None:
     if not directory.is_dir():
         raise UsageMistake(f"{directory} is not a directory; name the workspace with --workspace")
     with tempfile.TemporaryDirectory(prefix="portside-") as empty:
-        # The patch's paths are relative to the workspace. In a larger repository git would take them from its
-        # top, and a checkout of another user's it would not enter at all: it is given a repository of its own.
+        # The patch's paths are relative to the workspace. In a larger repository git would take them from
+        # its top, and another user's checkout it would not enter at all: it is given a repository of its own.
         place = (f"--git-dir={empty}", f"--work-tree={directory}")
         _git(directory, b"", "init", "--quiet", "--bare", empty)
         _git(directory, patch, *place, "apply", *_OPTIONS, "--check", "-")

@@ -79,7 +79,9 @@ def _show(job: dict[str, Any], events: list[dict[str, Any]], patch: bytes, outpu
     if job["message"]:
         console.print(visible(job["message"]), markup=False, highlight=False)
     if job["state"] != "completed":
-        console.print(f"job {job['id']} {job['state']}: {one_line(job['reason'], 2000)}", style="bold red", markup=False)
+        console.print(
+            f"job {job['id']} {job['state']}: {one_line(job['reason'], 2000)}", style="bold red", markup=False
+        )
     elif not patch.strip():
         console.print("the job changed no files", style="bold", markup=False)
     else:

@@ -51,7 +51,7 @@ def run(
         "agent": agent,
         "network": network,
         "mode": mode,
-        "model": chosen_model(model, settings, output),
+        "model": chosen_model(model, output),
         "image": image,
         "grants": tool_grant or [],
         "timeout_s": timeout,
@@ -82,7 +82,9 @@ async def _detached(settings: Settings, request: runs.RunRequest, output: Output
     if output.as_json:
         output.json({"job": job, "stop": stop or None})
         return 0
-    output.console.print(f"job {job['id']} runs; watch it with: portside jobs attach {job['id']}", markup=False)
+    output.console.print(
+        f"job {job['id']} runs; watch it with: portside jobs attach {job['id']}", markup=False
+    )
     if stop:
         output.console.print(f"its orchestrator stays; stop it with: {stop}", markup=False)
     return 0
@@ -107,7 +109,7 @@ def existing(workspace: Path | None) -> Path | None:
     return workspace.absolute()
 
 
-def chosen_model(asked: str, settings: Settings, output: Output) -> str:
+def chosen_model(asked: str, output: Output) -> str:
     """The model to use, as `prefix:name`; a script's path made absolute.
 
     Raises:

@@ -103,7 +103,7 @@ async def desk_for(settings: Settings, say: Say, *, tools: bool = False) -> Asyn
         return
     from orchestrator import main  # takes a second; a running orchestrator needs none of it
 
-    with _logging(settings.home / "portside.log"):
+    with logging_to(settings.home / "portside.log"):
         try:
             desk = await main.open_desk(settings, tools=tools)
         except (PortsideError, StoreError, OSError) as error:
@@ -127,7 +127,7 @@ async def embedded(
         HomeTaken: another one looks after this home.
         CommandFailed: as `orchestrator_for`.
     """
-    with _logging(log):
+    with logging_to(log):
         engine = await _ready(settings, say, needs)
         # Closed here unless it was handed over: an engine holds threads.
         try:
@@ -182,7 +182,8 @@ async def _started(settings: Settings, engine: DockerEngine) -> Orchestrator:
 
 
 @contextmanager
-def _logging(log: Path | IO[str]) -> Generator[None]:
+def logging_to(log: Path | IO[str]) -> Generator[None]:
+    """Send this process's log to a file, which is made, or to a stream."""
     if not isinstance(log, Path):
         log_to(log)
         yield

@@ -15,7 +15,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]], *, title
     """A plain table; text is shown as it is, whatever markup it holds."""
     made = Table(title=title or None, title_justify="left", box=None, pad_edge=False, show_edge=False)
     for column in columns:
-        made.add_column(column, overflow="fold")
+        made.add_column(column, no_wrap=True)
     for row in rows:
         made.add_row(*(cell if isinstance(cell, Text) else Text(one_line(cell)) for cell in row))
     return made

@@ -38,7 +38,9 @@ def list_tools(
         async with desk_for(settings, output.say, tools=True) as client:
             tools: list[dict[str, Any]] = await client.get("/api/v1/tools")
         tools = [one for one in tools if one["hosted"] or not hosted]
-        output.show(tools, table(("tool", "source", "hosted", "description"), [_row(one, explain) for one in tools]))
+        output.show(
+            tools, table(("tool", "source", "hosted", "description"), [_row(one, explain) for one in tools])
+        )
 
     finish(work())
 
@@ -64,9 +66,7 @@ def show(name: str, as_json: AsJson = False) -> None:
         lines = [f"{label:<15} {one_line(value, 2000)}" for label, value in facts]
         schema = visible(json.dumps(tool["parameters"], ensure_ascii=False, indent=2))
         verdicts = checked.get(tool["name"], [])
-        output.show(
-            {**tool, "providers": verdicts}, *lines, schema, *(_verdict("", one) for one in verdicts)
-        )
+        output.show({**tool, "providers": verdicts}, *lines, schema, *(_verdict("", one) for one in verdicts))
 
     finish(work())
 
@@ -74,7 +74,9 @@ def show(name: str, as_json: AsJson = False) -> None:
 @app.command()
 def call(
     name: str,
-    params: Annotated[str, typer.Argument(help="The arguments as JSON, @FILE, or - for standard input.")] = "{}",
+    params: Annotated[
+        str, typer.Argument(help="The arguments as JSON, @FILE, or - for standard input.")
+    ] = "{}",
     as_json: AsJson = False,
 ) -> None:
     """Call a tool by hand; being there to do it is the approval."""
@@ -96,7 +98,9 @@ def call(
 
 @app.command()
 def check(
-    names: Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="All when none is given.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME...", help="All when none is given.")
+    ] = None,
     provider: Annotated[list[str] | None, typer.Option(help="openai, anthropic or generic.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -123,7 +127,9 @@ def check(
 @app.command()
 def add(
     file: Annotated[Path, typer.Argument(metavar="FILE.wasm", help="The component; its name is the tool's.")],
-    sidecar: Annotated[Path | None, typer.Option(help="Its capabilities file, if it is not beside it.")] = None,
+    sidecar: Annotated[
+        Path | None, typer.Option(help="Its capabilities file, if it is not beside it.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Take a WASM tool in, or another version of it."""
@@ -136,8 +142,14 @@ def add(
 
     async def work() -> None:
         async with desk_for(settings, output.say) as client:
-            tool: dict[str, Any] = await client.put(f"/api/v1/tools/wasm/{_name(file.stem)}", body, timeout_s=_ADD_S)
-        seen = "sandboxed jobs see it" if tool["hosted"] else f"sandboxed jobs do not see it: {tool['hidden_reason']}"
+            tool: dict[str, Any] = await client.put(
+                f"/api/v1/tools/wasm/{_name(file.stem)}", body, timeout_s=_ADD_S
+            )
+        seen = (
+            "sandboxed jobs see it"
+            if tool["hosted"]
+            else f"sandboxed jobs do not see it: {tool['hidden_reason']}"
+        )
         output.show(tool, f"{tool['name']} is registered; {seen}")
 
     finish(work())
@@ -174,7 +186,7 @@ def read_arguments(given: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise UsageMistake(f"the arguments are not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise UsageMistake("the arguments are not a JSON object; write them like '{\"path\": \"x\"}'")
+        raise UsageMistake('the arguments are not a JSON object; write them like \'{"path": "x"}\'')
     return value  # pyright: ignore[reportUnknownVariableType] - any JSON object will do
 
 

@@ -67,8 +67,8 @@ def _without_owner(info: tarfile.TarInfo) -> tarfile.TarInfo:
 def _names(directory: Path, *, include_git: bool) -> Iterator[str]:
     if include_git and not (directory / ".git").is_dir():
         raise UsageMistake(
-            f"{directory} has no .git directory of its own; leave --include-git out, or give the repository's "
-            "top directory"
+            f"{directory} has no .git directory of its own; leave --include-git out, "
+            "or give the repository's top directory"
         )
     listed = _git_names(directory)
     if listed is None:

@@ -36,7 +36,7 @@ _LONGEST_ERROR = 2000
 
 def main() -> None:
     """Run the command line; one line says what went wrong, and the exit code which kind."""
-    arguments, debug = _without_debug(sys.argv[1:])
+    arguments, debug = without_debug(sys.argv[1:])
     try:
         code = app(args=arguments, prog_name="portside", standalone_mode=False)
     except BrokenPipeError:
@@ -65,7 +65,7 @@ def _told(error: Exception) -> tuple[str, int]:
     return f"something broke inside: {error or type(error).__name__}; --debug shows where", FAILED
 
 
-def _without_debug(arguments: list[str]) -> tuple[list[str], bool]:
+def without_debug(arguments: list[str]) -> tuple[list[str], bool]:
     """The arguments without `--debug`; what stands after `--` is another program's."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     kept = [one for one in arguments[:end] if one != "--debug"]

@@ -14,6 +14,11 @@ from orchestrator.cli.visible import visible
 _WIDE = 240
 
 
+def _console() -> Console:
+    # A pipe has no width: programs and tests get whole lines.
+    return Console(emoji=False, soft_wrap=True, width=None if sys.stdout.isatty() else _WIDE)
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """One command's output.
@@ -24,7 +29,7 @@ class Output:
     """
 
     as_json: bool = False
-    console: Console = field(default_factory=lambda: _console())
+    console: Console = field(default_factory=_console)
     errors: Console = field(default_factory=lambda: Console(stderr=True, emoji=False, soft_wrap=True))
 
     def json(self, value: Any) -> None:
@@ -62,11 +67,6 @@ class Output:
         """Tell a person what is going on; never mixed into JSON."""
         target = self.errors if self.as_json else self.console
         target.print(line, style="dim", markup=False, highlight=False)
-
-
-def _console() -> Console:
-    # A pipe has no width: programs and tests get whole lines.
-    return Console(emoji=False, soft_wrap=True, width=None if sys.stdout.isatty() else _WIDE)
 
 
 def _encoded(value: Any, *, indent: int | None = None) -> bytes:

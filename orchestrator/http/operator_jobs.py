@@ -146,8 +146,10 @@ async def _live(services: OperatorServices, job: Job, after: int) -> AsyncIterat
         after = page[-1].position if page else after
         if (await services.jobs.get(job_id)).state.terminal:
             break
-    # What was written between the last page and the end.
-    yield b"".join(map(_sse, await services.timeline.read(job_id, after=after)))
+    # What was written between the last page and the end, however much that is.
+    while page := await services.timeline.read(job_id, after=after):
+        yield b"".join(map(_sse, page))
+        after = page[-1].position
 
 
 def _sse(event: StoredEvent) -> bytes:

@@ -29,8 +29,15 @@ from tool_registry.errors import (
     ToolTimeout,
     Violation,
 )
-from tool_registry.explain import MAX_VIOLATIONS, Explainer, cheap, closest, violations
-from tool_registry.output import ToolOutput, Truncation
+from tool_registry.explain import (
+    MAX_VIOLATIONS,
+    Explainer,
+    cheap,
+    closest,
+    violations,
+    without_sensitive,
+)
+from tool_registry.output import ToolOutput, Truncation, sendable
 from tool_registry.rate_limit import RateLimiter
 from tool_registry.redaction import Redactor, masked
 from tool_registry.registry import Entry, ToolRegistry
@@ -41,6 +48,8 @@ from tool_registry.visibility import HIDDEN_BECAUSE, Hidden, ToolState, hosted_v
 
 _CANCEL_GRACE_S = 5.0
 _MAX_CONTENT_BYTES = 5 * 1024 * 1024
+_MAX_BLOCKS = 100
+_MAX_ERROR_CHARS = 4_000
 
 BeforeRun = Callable[[Entry], Awaitable[None]]
 
@@ -119,13 +128,14 @@ class ToolExecutor:
             self._approved(entry, params, context)
             self._within_rate(entry, context)
             if before_run is not None:
+                verdict = "not_run"
                 await before_run(entry)
-            output = await self._run(entry, params, context)
-            output = await self._shown(output, context, started)
+                verdict = "internal"
+            output = await self._shown(await self._run(entry, params, context), context, started)
             verdict = "error" if output.is_error else "ok"
         except CallError as error:
             verdict, rules = error.code, tuple(one.rule for one in error.violations)
-            error.message = self._around.redactor.text(error.message)
+            self._clean(error)
             raise
         except asyncio.CancelledError:
             verdict = "cancelled"
@@ -163,7 +173,7 @@ class ToolExecutor:
         params, _dropped = schema.without_refused_nulls(params)
         if schema.accepts(params):
             return params
-        found = await self._explained(schema, params)
+        found = without_sensitive(await self._explained(schema, params), entry.traits.sensitive)
         listed = "; ".join(f"{one.pointer or 'the object'}: {one.message}" for one in found)
         raise InvalidParams(
             f"the arguments of {entry.name} do not fit its schema, a JSON object: {listed[:1500]}",
@@ -175,10 +185,10 @@ class ToolExecutor:
         masked_found = schema.masked_violations(params)
         instance_json = json.dumps(params)
         found: tuple[Violation, ...] | None = None
-        if cheap(schema.text, instance_json):
-            found = violations(schema.schema, params)
+        if cheap(schema.rules_text, instance_json):
+            found = violations(schema.rules, params)
         elif self._around.explainer is not None:
-            found = await self._around.explainer.explain(schema.text, instance_json)
+            found = await self._around.explainer.explain(schema.rules_text, instance_json)
         if not found:
             return masked_found
         # Formats are asserted by the deciding engine only.
@@ -212,7 +222,11 @@ class ToolExecutor:
         timeout_s = entry.traits.timeout_s
         now = self._around.clock.monotonic()
         if context.deadline is not None:
-            timeout_s = max(0.0, min(timeout_s, context.deadline - now))
+            timeout_s = min(timeout_s, context.deadline - now)
+            if timeout_s <= 0:
+                raise ToolTimeout(
+                    f"{entry.name} was not run: the caller's time is over", outcome=Outcome.NOT_RUN
+                )
         inner = replace(context, deadline=now + timeout_s)
         task = asyncio.ensure_future(entry.tool.execute(params, inner))
         try:
@@ -234,10 +248,10 @@ class ToolExecutor:
     async def _stop(self, task: asyncio.Future[ToolOutput], entry: Entry) -> None:
         task.cancel()
         done, _ = await asyncio.wait({task}, timeout=_CANCEL_GRACE_S)
+        # It may end with an error of its own, now or much later: the caller hears of the timeout instead.
+        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         if not done:
             self._around.on_stuck(entry)
-        elif not task.cancelled():
-            task.exception()  # it ended with an error of its own: the caller hears of the timeout instead
 
     async def _shown(self, output: ToolOutput, context: ToolContext, started: float) -> ToolOutput:
         output = self._redacted(output)
@@ -252,8 +266,26 @@ class ToolExecutor:
         content = tuple(redactor.value(block) for block in output.content)
         return replace(output, result=result, content=content, raw=redactor.value(output.raw))
 
+    def _clean(self, error: CallError) -> None:
+        """Take secrets out of what a failed call says, and bound it: a tool's own words may be in it."""
+        clean = self._around.redactor.text
+        error.message = clean(sendable(error.message))[:_MAX_ERROR_CHARS]
+        error.args = (error.message,)
+        error.hint = clean(error.hint) if error.hint else error.hint
+        error.cause = clean(error.cause) if error.cause else error.cause
+        error.violations = tuple(
+            replace(
+                one,
+                pointer=clean(one.pointer),
+                message=clean(one.message),
+                expected=clean(one.expected) if one.expected else one.expected,
+                got=clean(one.got) if one.got else one.got,
+            )
+            for one in error.violations
+        )
+
     async def _bounded(self, output: ToolOutput, context: ToolContext) -> ToolOutput:
-        output = await self._bounded_content(output, context)
+        output = _carriable(await self._bounded_content(output, context))
         text = output.text()
         limit = self._around.max_output_bytes
         if len(text) * 4 <= limit or cut_middle(text, limit) is None:
@@ -266,7 +298,8 @@ class ToolExecutor:
         cut = cut_middle(text, limit, where=f"the whole is artifact {artifact}" if artifact else None)
         if cut is None:
             return output
-        shown = Truncation(cut.original_bytes, cut.shown_bytes, artifact)
+        before = output.truncated or Truncation(cut.original_bytes, cut.shown_bytes)
+        shown = Truncation(before.original_bytes, cut.shown_bytes, artifact or before.artifact)
         return replace(output, result=cut.text, raw=None, truncated=shown)
 
     async def _bounded_content(self, output: ToolOutput, context: ToolContext) -> ToolOutput:
@@ -275,17 +308,24 @@ class ToolExecutor:
             return output
         room = _MAX_CONTENT_BYTES
         kept: list[dict[str, Any]] = []
-        for block in output.content:
+        for block in output.content[:_MAX_BLOCKS]:
             data = json.dumps(block).encode()
             if len(data) <= room:
                 room -= len(data)
-                kept.append(block)
-                continue
-            note: dict[str, Any] = {"type": "omitted", "was": block.get("type"), "size_bytes": len(data)}
-            if self._around.keeper is not None:
-                note["artifact"] = await self._around.keeper.keep(context, data, "application/json")
-            kept.append(note)
+                kept.append(sendable(block) if b"\\ud" in data else block)
+            else:
+                kept.append(await self._omitted(block.get("type"), data, context))
+        rest = output.content[_MAX_BLOCKS:]
+        if rest:
+            data = json.dumps(rest).encode()
+            kept.append(await self._omitted(f"{len(rest)} more blocks", data, context))
         return replace(output, content=tuple(kept))
+
+    async def _omitted(self, was: Any, data: bytes, context: ToolContext) -> dict[str, Any]:
+        note: dict[str, Any] = {"type": "omitted", "was": was, "size_bytes": len(data)}
+        if self._around.keeper is not None:
+            note["artifact"] = await self._around.keeper.keep(context, data, "application/json")
+        return note
 
     def _audit(
         self,
@@ -314,7 +354,19 @@ class ToolExecutor:
                 verdict=verdict,
                 rules=rules,
                 duration_ms=int((clock.monotonic() - started) * 1000),
-                output_bytes=len(output.text()) if output else 0,
+                output_bytes=len(output.text().encode("utf-8", "replace")) if output else 0,
                 read_only=entry.traits.read_only if entry else True,
             )
         )
+
+
+def _carriable(output: ToolOutput) -> ToolOutput:
+    """Without halves of surrogate pairs, and without structured content beyond the bound of other blocks."""
+    if output.raw is not None:
+        data = json.dumps(output.raw)
+        if len(data) > _MAX_CONTENT_BYTES:
+            output = replace(output, raw=None)
+        elif "\\ud" in data:
+            output = replace(output, raw=sendable(output.raw))
+    text = output.text()
+    return output if text.isascii() else replace(output, result=sendable(output.result))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,18 @@ class Truncation:
     original_bytes: int
     shown_bytes: int
     artifact: str | None = None
+
+
+def sendable(value: Any) -> Any:
+    """The JSON value with every half of a surrogate pair, which UTF-8 can't carry, replaced by `?`."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        return {sendable(name): sendable(one) for name, one in fields.items()}
+    if isinstance(value, list | tuple):
+        return [sendable(one) for one in cast("Iterable[Any]", value)]
+    return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,13 +58,11 @@ def choose_model() -> str:
         choice = resolve_model(None, os.environ)
     except NoModelChosen as none:
         if none.choices:
-            print(
-                f"demo: model {none.choices[0]}, since both provider keys are set; PORTSIDE_MODEL changes that"
-            )
+            print(f"demo: model {none.choices[0]}: both provider keys are set; PORTSIDE_MODEL chooses")
             return none.choices[0]
         print(
-            f"demo: model scripted:{SCRIPT.relative_to(ROOT)}, a script that stands in for a model, since neither"
-            " OPENAI_API_KEY, ANTHROPIC_API_KEY nor PORTSIDE_MODEL is set"
+            f"demo: model scripted:{SCRIPT.relative_to(ROOT)}, a script that stands in for a model, since"
+            " neither OPENAI_API_KEY, ANTHROPIC_API_KEY nor PORTSIDE_MODEL is set"
         )
         return f"scripted:{SCRIPT}"
     print(f"demo: model {choice.model}, since {choice.reason}")

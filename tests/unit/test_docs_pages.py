@@ -1,4 +1,4 @@
-"""The documents name what is there, and link to what is there."""
+"""PD-15: the documents name what is there, link to what is there, and leave no decision out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer
 
+from orchestrator.cli.main import app
 from worker.protocol import paths
 from worker.protocol.problems import STATUS
 
@@ -22,6 +24,8 @@ FOLDERS = r"(?:container|docs|examples|orchestrator|scripts|tests|tool_registry|
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _FILE = re.compile(rf"`({FOLDERS}/[\w./*-]+\.\w+)(?::([\w.]+))?`")
+_COMMAND = re.compile(r"\bportside ((?:[a-z]+ ?){1,2})")
+_CODE = re.compile(r"^```.*?^```$|`[^`]+`", re.MULTILINE | re.DOTALL)
 _MEMBER = re.compile(r"`([A-Z]\w+\.\w+)`")
 
 
@@ -100,6 +104,26 @@ def test_every_function_that_the_architecture_names_is_there() -> None:
     everywhere = set[str]().union(*defined.values())
     missing += [member for member in _MEMBER.findall(prose) if member not in everywhere]
     assert not missing
+
+
+def _commands(group: typer.Typer) -> set[str]:
+    found = {one.name or one.callback.__name__ for one in group.registered_commands if one.callback}
+    for one in group.registered_groups:
+        assert one.typer_instance is not None
+        name = str(one.name or one.typer_instance.info.name)
+        found |= {name} | {f"{name} {inner}" for inner in _commands(one.typer_instance)}
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_every_command_that_a_page_shows_is_there(page: Path) -> None:
+    commands = _commands(app)
+    groups = {command.split()[0] for command in commands if " " in command}
+    for code in _CODE.findall(_text(page)):
+        for shown in _COMMAND.findall(code):
+            words = shown.split()
+            command = " ".join(words[:2]) if words[0] in groups else words[0]
+            assert command in commands, f"{_name(page)} shows: portside {shown}"
 
 
 def test_the_quick_start_has_exactly_two_commands() -> None:

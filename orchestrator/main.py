@@ -78,10 +78,12 @@ class Orchestrator:
 
     Attributes:
         app: the ASGI application, already served on `settings.api_socket`.
+        registry: the tools; whoever embeds Portside adds its own here.
     """
 
     settings: Settings
     app: ASGIApp
+    registry: ToolRegistry
     stack: AsyncExitStack
 
     async def close(self) -> None:
@@ -143,7 +145,7 @@ async def _wire(settings: Settings, engine: DockerEngine, stack: AsyncExitStack)
     await api.open()
     stack.push_async_callback(api.close)
     stack.callback(jobs.parts.timeline.close)
-    return Orchestrator(settings, app, stack.pop_all())
+    return Orchestrator(settings, app, tools.registry, stack.pop_all())
 
 
 @dataclass(frozen=True, slots=True)

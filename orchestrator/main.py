@@ -24,7 +24,6 @@ from orchestrator.adapters.db.network_store import SqlNetworkStore
 from orchestrator.adapters.db.stores import Stores, open_stores
 from orchestrator.adapters.ids.uuid7 import Uuid7Ids
 from orchestrator.adapters.models.on_demand import OnDemand
-from orchestrator.adapters.models.retries import ProviderRetries
 from orchestrator.adapters.models.router import ModelRouter
 from orchestrator.adapters.models.scripted import ScriptedModels
 from orchestrator.adapters.secrets.master_key import MasterKey
@@ -70,6 +69,8 @@ from wasm_tools.runtime import WasmRuntime
 from worker.clock import SystemClock
 from worker.explainer import SubprocessExplainer
 from worker.in_process import run_in_process
+
+OnWait = Callable[[str, float, str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,27 +354,27 @@ def _models(settings: Settings, timeline: Timeline, clock: SystemClock) -> Model
         text = f"the model's provider asks to wait {seconds:.1f} s: {reason}"
         await timeline.note(JobId(job_id), "log", level="warning", text=text)
 
-    retries = ProviderRetries(on_wait, clock)
+    def hosted(dialect: Literal["openai", "anthropic"]) -> OnDemand:
+        return OnDemand(lambda: _hosted(dialect, settings, on_wait, clock))
+
     return ModelRouter(
-        {
-            "openai": OnDemand(lambda: _hosted("openai", settings, retries)),
-            "anthropic": OnDemand(lambda: _hosted("anthropic", settings, retries)),
-            "scripted": ScriptedModels(),
-        }
+        {"openai": hosted("openai"), "anthropic": hosted("anthropic"), "scripted": ScriptedModels()}
     )
 
 
 def _hosted(
-    dialect: Literal["openai", "anthropic"], settings: Settings, retries: ProviderRetries
+    dialect: Literal["openai", "anthropic"], settings: Settings, on_wait: OnWait, clock: SystemClock
 ) -> ModelProvider:
+    # The providers' libraries take a second to import, and many a run needs none of them.
     from orchestrator.adapters.models.hosted import HostedModels
+    from orchestrator.adapters.models.retries import ProviderRetries
 
-    openai = dialect == "openai"
+    key = settings.openai_api_key if dialect == "openai" else settings.anthropic_api_key
     return HostedModels(
         dialect,
-        api_key=_secret(settings.openai_api_key if openai else settings.anthropic_api_key) or "",
-        retries=retries,
-        base_url=(settings.model_base_url or None) if openai else None,
+        api_key=_secret(key) or "",
+        retries=ProviderRetries(on_wait, clock),
+        base_url=settings.model_base_url or None,
     )
 
 

@@ -14,7 +14,7 @@ from worker.clock import SystemClock
 from worker.hardening import HardeningFailed, harden
 from worker.run import HostedWorker, LocalTools, run_until_done
 from worker.settings import SettingsError, read_settings
-from worker.tools.factory import local_tools
+from worker.tools.local_tools import local_tools
 
 
 def _local_tools(workspace: Path, credentials: Mapping[str, str], output_dir: Path) -> LocalTools:

@@ -11,6 +11,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, inspect, text
 
+from orchestrator.adapters.db.column_types import AnyText
 from orchestrator.adapters.db.database import Database
 from orchestrator.adapters.db.tables_network import metadata
 from orchestrator.ports.errors import SchemaTooNew
@@ -52,23 +53,22 @@ async def test_the_migrated_schema_is_the_one_in_the_code(database: Database):
     assert await database.read(differences) == []
 
 
-async def test_foreign_keys_cascade_as_the_code_says(database: Database):
-    """Alembic's comparison leaves ON DELETE out on SQLite."""
-
-    def cascades(connection: Connection) -> dict[str, list[str | None]]:
-        keys = inspect(connection).get_multi_foreign_keys()
-        return {
-            table: [key.get("options", {}).get("ondelete") for key in found]
-            for (_, table), found in keys.items()
-            if found
-        }
-
-    expected = {
-        table.name: [key.ondelete for key in table.foreign_key_constraints]
+@pytest.mark.postgres
+async def test_text_is_compared_by_code_point_on_a_server_of_any_language(postgres_url: str):
+    """Alembic's comparison leaves collations out."""
+    database = await Database.open(postgres_url)
+    query = text(
+        "SELECT table_name || '.' || column_name FROM information_schema.columns"
+        " WHERE table_schema = 'public' AND collation_name = 'C'"
+    )
+    found = await database.read(lambda connection: set(connection.scalars(query)))
+    assert found == {
+        f"{table.name}.{column.name}"
         for table in metadata.sorted_tables
-        if table.foreign_key_constraints
+        for column in table.columns
+        if isinstance(column.type, AnyText)
     }
-    assert await database.read(cascades) == expected
+    await database.close()
 
 
 async def test_migrations_that_start_together_take_turns(empty_url: str):

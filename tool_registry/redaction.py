@@ -47,9 +47,11 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """The text with every secret replaced by `[redacted:NAME]`."""
+        if len(text) < _MIN_SECRET_CHARS:
+            return text
         if self._known is not None:
             text = self._known.sub(lambda match: f"[redacted:{self._names[match[0]]}]", text)
-        if self._patterns is not None and any(mark in text for mark in _TELLTALES):
+        if self._patterns is not None and _suspicious(text):
             text = self._patterns.sub(lambda match: f"[redacted:{match.lastgroup}]", text)
         return text
 
@@ -63,6 +65,13 @@ class Redactor:
         if isinstance(value, list | tuple):
             return [self.value(item) for item in cast("Iterable[Any]", value)]
         return value
+
+
+def _suspicious(text: str) -> bool:
+    for mark in _TELLTALES:  # noqa: SIM110 - a generator costs more than the searches
+        if mark in text:
+            return True
+    return False
 
 
 def _forms(value: str) -> set[str]:

@@ -59,7 +59,15 @@ class UnixSocket:
                 f"the socket path {self._path} is longer than {_MAX_PATH_BYTES} bytes; use a shorter home"
             )
         self._path.unlink(missing_ok=True)
-        config = uvicorn.Config(self._app, log_level="warning", access_log=False, lifespan="off")
+        config = uvicorn.Config(
+            self._app,
+            interface="asgi3",
+            ws="none",
+            proxy_headers=False,
+            lifespan="off",
+            log_level="warning",
+            access_log=False,
+        )
         config.load()
         state = ServerState()
 

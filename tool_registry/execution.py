@@ -121,7 +121,7 @@ class ToolExecutor:
         """
         started = self._around.clock.monotonic()
         entry = self._registry.get(name)
-        verdict, rules, output = "internal", (), None
+        verdict, rules, size = "internal", (), 0
         try:
             entry = self._resolve(name, entry, context)
             params = await self._valid(entry, params)
@@ -131,7 +131,9 @@ class ToolExecutor:
                 verdict = "not_run"
                 await before_run(entry)
                 verdict = "internal"
-            output = await self._shown(await self._run(entry, params, context), context, started)
+            output = self._redacted(await self._run(entry, params, context))
+            output, size = await self._bounded(output, context)
+            output = output.timed(self._since(started))
             verdict = "error" if output.is_error else "ok"
         except CallError as error:
             verdict, rules = error.code, tuple(one.rule for one in error.violations)
@@ -144,7 +146,7 @@ class ToolExecutor:
             return output
         finally:
             self._audit(
-                name, entry, params, context, verdict=verdict, rules=rules, output=output, started=started
+                name, entry, params, context, verdict=verdict, rules=rules, size=size, started=started
             )
 
     def _resolve(self, name: str, entry: Entry | None, context: ToolContext) -> Entry:
@@ -227,14 +229,17 @@ class ToolExecutor:
                 raise ToolTimeout(
                     f"{entry.name} was not run: the caller's time is over", outcome=Outcome.NOT_RUN
                 )
-        inner = replace(context, deadline=now + timeout_s)
-        task = asyncio.ensure_future(entry.tool.execute(params, inner))
+        running = entry.tool.execute(params, context.until(now + timeout_s))
+        task = asyncio.get_running_loop().create_task(running)
         try:
-            done, _ = await asyncio.wait({task}, timeout=timeout_s)
+            # One turn is all that a tool needs which waits for nothing; only the others get a timer.
+            await asyncio.sleep(0)
+            if not task.done():
+                await asyncio.wait({task}, timeout=timeout_s)
         except asyncio.CancelledError:
             await self._stop(task, entry)
             raise
-        if not done:
+        if not task.done():
             await self._stop(task, entry)
             raise ToolTimeout(
                 f"{entry.name} did not finish within {timeout_s:g} s and was cancelled",
@@ -252,11 +257,6 @@ class ToolExecutor:
         task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         if not done:
             self._around.on_stuck(entry)
-
-    async def _shown(self, output: ToolOutput, context: ToolContext, started: float) -> ToolOutput:
-        output = self._redacted(output)
-        output = await self._bounded(output, context)
-        return replace(output, duration_ms=int((self._around.clock.monotonic() - started) * 1000))
 
     def _redacted(self, output: ToolOutput) -> ToolOutput:
         redactor = self._around.redactor
@@ -284,12 +284,15 @@ class ToolExecutor:
             for one in error.violations
         )
 
-    async def _bounded(self, output: ToolOutput, context: ToolContext) -> ToolOutput:
-        output = _carriable(await self._bounded_content(output, context))
+    async def _bounded(self, output: ToolOutput, context: ToolContext) -> tuple[ToolOutput, int]:
+        """The output as it may be shown, and how many bytes of text that is."""
+        if output.content:
+            output = await self._bounded_content(output, context)
+        output = _carriable(output)
         text = output.text()
         limit = self._around.max_output_bytes
         if len(text) * 4 <= limit or cut_middle(text, limit) is None:
-            return output
+            return output, len(text)
         artifact = None
         if self._around.keeper is not None:
             artifact = await self._around.keeper.keep(
@@ -297,15 +300,13 @@ class ToolExecutor:
             )
         cut = cut_middle(text, limit, where=f"the whole is artifact {artifact}" if artifact else None)
         if cut is None:
-            return output
+            return output, _size(text)
         before = output.truncated or Truncation(cut.original_bytes, cut.shown_bytes)
         shown = Truncation(before.original_bytes, cut.shown_bytes, artifact or before.artifact)
-        return replace(output, result=cut.text, raw=None, truncated=shown)
+        return replace(output, result=cut.text, raw=None, truncated=shown), _size(cut.text)
 
     async def _bounded_content(self, output: ToolOutput, context: ToolContext) -> ToolOutput:
         """Blocks beyond the bound become artifacts and a note; what fits stays, in order."""
-        if not output.content:
-            return output
         room = _MAX_CONTENT_BYTES
         kept: list[dict[str, Any]] = []
         for block in output.content[:_MAX_BLOCKS]:
@@ -336,28 +337,31 @@ class ToolExecutor:
         *,
         verdict: str,
         rules: tuple[str, ...],
-        output: ToolOutput | None,
+        size: int,
         started: float,
     ) -> None:
-        clock = self._around.clock
-        sensitive = entry.traits.sensitive if entry else ()
+        if entry is not None and entry.traits.sensitive:
+            params = masked(params, entry.traits.sensitive)
         self._around.audit(
             AuditRecord(
-                at=clock.now(),
+                at=self._around.clock.now(),
                 job_id=context.job_id,
                 agent=context.agent,
                 network=context.network,
                 tool_name=name[:100],
-                source=entry.traits.source if entry else "",
+                source=entry.traits.source.value if entry else "",
                 call_id=context.call_id,
-                params=self._around.redactor.value(masked(params, sensitive)),
+                params=self._around.redactor.value(params),
                 verdict=verdict,
                 rules=rules,
-                duration_ms=int((clock.monotonic() - started) * 1000),
-                output_bytes=len(output.text().encode("utf-8", "replace")) if output else 0,
-                read_only=entry.traits.read_only if entry else True,
+                duration_ms=self._since(started),
+                output_bytes=size,
             )
         )
+
+    def _since(self, started: float) -> int:
+        """Milliseconds."""
+        return int((self._around.clock.monotonic() - started) * 1000)
 
 
 def _carriable(output: ToolOutput) -> ToolOutput:
@@ -370,3 +374,7 @@ def _carriable(output: ToolOutput) -> ToolOutput:
             output = replace(output, raw=sendable(output.raw))
     text = output.text()
     return output if text.isascii() else replace(output, result=sendable(output.result))
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))

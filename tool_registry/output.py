@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, cast
 
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
@@ -68,11 +70,23 @@ class ToolOutput:
         """The result as a model reads it: a string as it is, anything else as compact JSON."""
         if isinstance(self.result, str):
             return self.result
-        return json.dumps(self.result, ensure_ascii=False, separators=(",", ":"))
+        return _COMPACT.encode(self.result)
 
     def with_result(self, result: Any, truncated: Truncation | None = None) -> ToolOutput:
         """The same output with another result."""
         return replace(self, result=result, truncated=truncated or self.truncated)
+
+    def timed(self, duration_ms: int) -> ToolOutput:
+        """The same output with its run's wall time."""
+        return ToolOutput(
+            self.result,
+            self.is_error,
+            self.content,
+            self.cost_usd,
+            duration_ms,
+            self.raw,
+            self.truncated,
+        )
 
     def as_json(self) -> dict[str, Any]:
         """The wire form; absent fields are left out."""

@@ -106,7 +106,11 @@ class Watch:
             self._cancelling = True
             self._output.say("cancelling the job; interrupt once more to leave without waiting")
             await client.post(f"/api/v1/jobs/{job_id}/cancel")
-        return choice.startswith("d") and not client.embedded
+            return False
+        if choice.startswith("d") and not client.embedded:
+            return True
+        self._output.say("watching on")
+        return False
 
 
 def _question(client: OperatorClient) -> str:

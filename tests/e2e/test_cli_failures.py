@@ -1,4 +1,4 @@
-"""What can't be done: one line that says why and what to do, and the exit code that says which kind."""
+"""What can't be done: one line that says why and what to do, and the right exit code (PD-14)."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def without_engine(tmp_path: Path) -> CommandLine:
         (["run", "x", "--model", "scripted:/nowhere.yaml"], "/nowhere.yaml is not a file"),
         (["run", "x"], "no model is configured: set OPENAI_API_KEY"),
         (["run", "x", "--model", SCRIPTED, "--memory", "lots"], "'lots' is not a size"),
-        (["run", "x", "--bogus"], "No such option: --bogus (see: portside run --help)"),
-        (["run"], "Missing argument"),
+        (["run", "x", "--bogus"], "No such option: --bogus"),
+        (["run"], "(see: portside run --help)"),
         (["tools", "call", "x", "{"], "the arguments are not JSON"),
         (["tools", "check", "--provider", "acme"], "there are openai, anthropic, generic"),
         (["mcp", "add", "x"], "give either --url URL, or a command after --"),

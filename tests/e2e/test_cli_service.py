@@ -1,9 +1,11 @@
-"""A service and its clients: run --detach, attach, cancel, diff, apply, and one orchestrator a home."""
+"""A service and its clients: run --detach, attach, cancel, diff, apply; one orchestrator a home (PD-14)."""
 
 from __future__ import annotations
 
 import json
 import os
+import pty
+import select
 import signal
 import subprocess
 import time
@@ -154,6 +156,40 @@ def test_an_interrupt_without_a_terminal_cancels_the_job(command_line: CommandLi
     assert "cancelling the job" in err
 
 
+def test_at_a_terminal_an_interrupt_asks_and_a_second_one_cancels(
+    command_line: CommandLine, scripts: Path
+) -> None:
+    model = f"scripted:{scripts / 'waits.yaml'}"
+    with at_terminal(command_line, "run", "x", "--model", model) as terminal:
+        terminal.wait_for("sleep 200")
+        terminal.type("\x03")
+        terminal.wait_for("The job needs this command")
+        terminal.wait_for("or Enter to go on: ")
+        terminal.type("\n")
+        terminal.wait_for("watching on")
+        terminal.type("\x03")
+        terminal.wait_for("or Enter to go on: ")
+        terminal.type("\x03")
+        terminal.wait_for("cancelling the job")
+        terminal.wait_for("cancelled: cancelled by the operator")
+        assert terminal.process.wait(60) == 3
+
+
+def test_at_a_terminal_a_services_job_can_be_left_alone(command_line: CommandLine, scripts: Path) -> None:
+    model = f"scripted:{scripts / 'waits.yaml'}"
+    with serving(command_line):
+        with at_terminal(command_line, "run", "x", "--model", model) as terminal:
+            terminal.wait_for("sleep 200")
+            terminal.type("\x03")
+            terminal.wait_for("[d]etach and let it go on, or Enter to watch on: ")
+            terminal.type("d\n")
+            terminal.wait_for("the job goes on")
+            assert terminal.process.wait(60) == 0
+        (job,) = read(command_line, "jobs", "list")
+        assert job["state"] == "running"
+        assert read(command_line, "jobs", "cancel", job["id"], "--wait")["state"] == "cancelled"
+
+
 def test_a_job_outlives_the_command_whose_orchestrator_it_used(
     command_line: CommandLine, scripts: Path
 ) -> None:
@@ -170,6 +206,42 @@ def test_a_job_outlives_the_command_whose_orchestrator_it_used(
     assert json.loads(out.splitlines()[-1])["job"]["state"] == "cancelled"
     for job in read(command_line, "jobs", "list", "--state", "running"):
         assert read(command_line, "jobs", "cancel", job["id"], "--wait")["state"] == "cancelled"
+
+
+class Terminal:
+    """A command at a pseudo-terminal."""
+
+    def __init__(self, process: subprocess.Popen[bytes], end: int) -> None:
+        self.process = process
+        self._end = end
+        self._seen = ""
+
+    def type(self, keys: str) -> None:
+        os.write(self._end, keys.encode())
+
+    def wait_for(self, text: str) -> None:
+        """Read until `text` is there; what came before it counts as seen."""
+        while text not in self._seen:
+            assert select.select([self._end], [], [], 60)[0], f"no {text!r} in {self._seen!r}"
+            try:
+                self._seen += os.read(self._end, 65536).decode(errors="replace")
+            except OSError:
+                pytest.fail(f"the command ended without {text!r}: {self._seen!r}")
+        self._seen = self._seen.partition(text)[2]
+
+
+@contextmanager
+def at_terminal(command_line: CommandLine, *arguments: str) -> Iterator[Terminal]:
+    """Start a command at a terminal of its own."""
+    end, their_end = pty.openpty()
+    process = command_line.start_at_terminal(their_end, *arguments)
+    os.close(their_end)
+    try:
+        yield Terminal(process, end)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(end)
 
 
 def until_event(process: subprocess.Popen[str], kind: str) -> None:

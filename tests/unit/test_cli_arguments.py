@@ -1,4 +1,4 @@
-"""What is typed, and what it means."""
+"""What is typed, and what it means (PD-14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job's patch on a checkout: all of it or nothing."""
+"""A job's patch on a checkout: all of it or nothing (PD-13, BR-008)."""
 
 from __future__ import annotations
 
@@ -90,12 +90,12 @@ def test_one_file_that_does_not_fit_leaves_all_as_they_were(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("path", ["../outside", ".git/hooks/post-checkout", "/etc/portside-test"])
 def test_a_patch_stays_in_the_workspace_and_out_of_its_history(tmp_path: Path, path: str) -> None:
-    patch = f"diff --git a/{path} b/{path}\nnew file mode 100755\n--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n"
+    header = f"diff --git a/{path} b/{path}\nnew file mode 100755\n--- /dev/null\n+++ b/{path}\n"
     target = tmp_path / "target"
     target.mkdir()
     subprocess.run(["git", "init", "--quiet", str(target)], check=True)
     with pytest.raises(CommandFailed, match="nothing was changed"):
-        apply_patch(patch.encode(), target)
+        apply_patch(f"{header}@@ -0,0 +1 @@\n+x\n".encode(), target)
     assert not (tmp_path / "outside").exists()
     assert not (target / ".git/hooks/post-checkout").exists()
 

@@ -1,4 +1,4 @@
-"""What agents and tools wrote, on a terminal and as JSON."""
+"""What agents and tools wrote, on a terminal and as JSON (PD-14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files travel into a job, and how their tar comes out of it."""
+"""Which files travel into a job, and how their tar comes out of it (PD-13)."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_the_history_travels_when_it_is_asked_for(tmp_path: Path) -> None:
 
 def test_a_history_that_is_elsewhere_is_refused(tmp_path: Path) -> None:
     repo = repository(tmp_path / "r", "sub/a.py")
-    with pytest.raises(UsageMistake, match="has no .git directory of its own"):
+    with pytest.raises(UsageMistake, match=r"has no \.git directory of its own"):
         packed(repo / "sub", include_git=True)
 
 
@@ -133,7 +133,7 @@ def test_links_modes_and_odd_names_arrive_as_they_were(tmp_path: Path) -> None:
     target = tmp_path / "out"
     unpack(tmp_path / "w.tar", target)
 
-    assert sorted(os.listdir(os.fsencode(target))) == sorted(os.listdir(os.fsencode(source)))
+    assert {path.name for path in target.iterdir()} == {path.name for path in source.iterdir()}
     assert (target / "run.sh").stat().st_mode & 0o777 == 0o750
     assert (target / "inside").readlink() == Path("sub/x")
     assert (target / "folder").is_symlink()

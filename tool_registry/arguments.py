@@ -53,7 +53,7 @@ def strict_json(text: str) -> Any:
     Raises:
         ValueError: with one sentence that says what is wrong.
     """
-    if text.count("[") + text.count("{") > MAX_DEPTH and depth(text) > MAX_DEPTH:
+    if text.count("[") + text.count("{") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise ValueError(f"more than {MAX_DEPTH} levels deep")
     try:
         value = _DECODER.decode(text)
@@ -73,7 +73,7 @@ def strict_json(text: str) -> Any:
     return value
 
 
-def depth(text: str) -> int:
+def _depth(text: str) -> int:
     """The deepest nesting of brackets outside strings."""
     level = deepest = 0
     for token in _BRACKETS.finditer(text):

@@ -41,7 +41,7 @@ from tool_registry.output import ToolOutput, Truncation, sendable
 from tool_registry.rate_limit import RateLimiter
 from tool_registry.redaction import Redactor, masked
 from tool_registry.registry import Entry, ToolRegistry
-from tool_registry.schema import CompiledSchema
+from tool_registry.schema import DECIDED_RULES, CompiledSchema
 from tool_registry.tool import Approval, ToolSource
 from tool_registry.truncation import DEFAULT_OUTPUT_BYTES, cut_middle
 from tool_registry.visibility import HIDDEN_BECAUSE, Hidden, ToolState, hosted_visibility
@@ -185,17 +185,15 @@ class ToolExecutor:
 
     async def _explained(self, schema: CompiledSchema, params: dict[str, Any]) -> tuple[Violation, ...]:
         masked_found = schema.masked_violations(params)
-        instance_json = json.dumps(params)
         found: tuple[Violation, ...] | None = None
-        if cheap(schema.rules_text, instance_json):
+        if cheap(schema.rules_text, params):
             found = violations(schema.rules, params)
         elif self._around.explainer is not None:
-            found = await self._around.explainer.explain(schema.rules_text, instance_json)
+            found = await self._around.explainer.explain(schema.rules_text, json.dumps(params))
         if not found:
             return masked_found
-        # Formats are asserted by the deciding engine only.
-        formats = (one for one in masked_found if one.rule == "format")
-        return (*found, *formats)[:MAX_VIOLATIONS]
+        more = (one for one in masked_found if one.rule in DECIDED_RULES)
+        return (*found, *more)[:MAX_VIOLATIONS]
 
     def _approved(self, entry: Entry, params: Mapping[str, Any], context: ToolContext) -> None:
         traits = entry.traits

@@ -23,14 +23,14 @@ import jsonschema.validators
 import jsonschema_specifications
 import referencing.exceptions
 
-from tool_registry.arguments import depth, strict_json
+from tool_registry.arguments import MAX_DEPTH, strict_json
 from tool_registry.errors import Violation
 
 MAX_VIOLATIONS = 20
 _MAX_SHOWN_CHARS = 60
 _MAX_OPTIONS = 20
 _SLOW_RULES = ('"pattern"', '"patternProperties"', '"uniqueItems"')
-_CHEAP_INSTANCE_CHARS = 16_384
+_CHEAP_VALUES = 1_000
 _CHEAP_SCHEMA_CHARS = 65_536
 _CHEAP_DEPTH = 8
 _REFERENCES = ('"$ref"', '"$dynamicRef"', '"$recursiveRef"')
@@ -52,17 +52,30 @@ class Explainer(Protocol):
         ...
 
 
-def cheap(schema_json: str, instance_json: str) -> bool:
+def cheap(schema_json: str, instance: Any) -> bool:
     """Whether the reference engine may run in the event loop on these.
 
-    Its time grows with the sizes multiplied; beside patterns, references make it exponential in the depth
-    of the instance, since a schema may refer to itself from two branches.
+    Its time grows with the number of values on both sides, multiplied. References make it exponential in
+    the depth of the instance, since a schema may refer to itself from two branches.
     """
-    if len(instance_json) > _CHEAP_INSTANCE_CHARS or len(schema_json) > _CHEAP_SCHEMA_CHARS:
+    if len(schema_json) > _CHEAP_SCHEMA_CHARS or any(rule in schema_json for rule in _SLOW_RULES):
         return False
-    if any(rule in schema_json for rule in _SLOW_RULES):
-        return False
-    return not any(rule in schema_json for rule in _REFERENCES) or depth(instance_json) <= _CHEAP_DEPTH
+    refers = any(rule in schema_json for rule in _REFERENCES)
+    values, level = 0, [instance]
+    for _ in range(_CHEAP_DEPTH if refers else MAX_DEPTH):
+        values += len(level)
+        if values > _CHEAP_VALUES:
+            return False
+        level = [child for value in level for child in _children(value)]
+        if not level:
+            return True
+    return False
+
+
+def _children(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value).values()
+    return cast("list[Any]", value) if isinstance(value, list) else ()
 
 
 def violations(schema: Mapping[str, Any], instance: Any) -> tuple[Violation, ...]:
@@ -74,7 +87,9 @@ def violations(schema: Mapping[str, Any], instance: Any) -> tuple[Violation, ...
     validator_class = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
     validator = validator_class(dict(schema), registry=jsonschema_specifications.REGISTRY)
     try:
-        errors = list(islice(validator.iter_errors(instance), MAX_VIOLATIONS))
+        # Where a property's schema is `false` the reference does not say which; the deciding engine does.
+        told = (error for error in validator.iter_errors(instance) if error.validator is not None)
+        errors = list(islice(told, MAX_VIOLATIONS))
         found = [violation for error in errors for violation in _describe(error)]
     except (RecursionError, ArithmeticError, re.error, referencing.exceptions.Unresolvable):
         return ()  # the deciding engine's own, masked words are shown instead

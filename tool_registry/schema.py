@@ -28,6 +28,8 @@ _BACKTRACK_LIMIT = 100_000
 _MASK = "the value"
 _SLOW_CHECK_NODES = 1_000
 _MAX_ERRORS = 1_000
+DECIDED_RULES = frozenset({"format", "falseSchema"})
+"""Rules that only the deciding engine checks, or places."""
 
 _Reference = Any  # the classes of jsonschema share no base class
 _DRAFTS: Mapping[str, _Reference] = {
@@ -131,7 +133,11 @@ def compile_validator(schema: Any) -> _Compiled:
 
 def _masked(error: Any) -> Violation:
     rule = str(error.kind.name)
-    message = f"must be a valid {error.kind.format}" if rule == "format" else str(error.message)[:300]
+    message = str(error.message)[:300]
+    if rule == "format":
+        message = f"must be a valid {error.kind.format}"
+    elif rule == "falseSchema":
+        message = "is not allowed here"
     return Violation(bounded_pointer(error.instance_path), rule, message)
 
 

@@ -121,18 +121,19 @@ class Launcher:
         A build or pull takes minutes. It goes on when its job is cancelled: others wait for it too.
         """
         preparing = asyncio.ensure_future(self._prepare(job))
-        while True:
-            watch = self._parts.timeline.watch(job.id)
-            if await self._cancelled(job.id):
-                preparing.add_done_callback(_forget)
-                return None
-            changed = asyncio.ensure_future(watch.changed(_LOOK_AGAIN_S))
-            try:
+        try:
+            while not preparing.done():
+                watch = self._parts.timeline.watch(job.id)
+                if await self._cancelled(job.id):
+                    preparing.add_done_callback(_forget)
+                    return None
+                changed = asyncio.ensure_future(watch.changed(_LOOK_AGAIN_S))
                 await asyncio.wait({preparing, changed}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
                 changed.cancel()
-            if preparing.done():
-                return preparing.result()
+        except asyncio.CancelledError:
+            preparing.cancel()
+            raise
+        return preparing.result()
 
     async def _prepare(self, job: Job) -> str:
         image = job.spec.image or await self._settings.image()

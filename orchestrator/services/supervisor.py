@@ -80,6 +80,7 @@ class Supervisor:
         self._settings = settings
         self._hint = asyncio.Event()
         self._busy: dict[str, asyncio.Task[None]] = {}
+        self._launching: set[str] = set()
         self._tasks: list[asyncio.Task[None]] = []
         self._engine_error = ""
         self._down_since: float | None = None
@@ -110,6 +111,8 @@ class Supervisor:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for name in self._launching & self._busy.keys():
+            self._busy[name].cancel()  # a launch that is cut off is finished by the next run
         await self._settle()
         await self._look(final=True)
         await self._settle()
@@ -196,7 +199,9 @@ class Supervisor:
     def _begin(self, action: Action) -> None:
         match action:
             case Launch(job_id, attempt):
-                self._occupy(sandbox_name(job_id, attempt), self._launcher.launch(action))
+                name = sandbox_name(job_id, attempt)
+                self._launching.add(name)
+                self._occupy(name, self._launcher.launch(action))
             case Stop(sandbox, why):
                 self._occupy(sandbox.name, self._stop(sandbox, why))
             case Remove(sandbox):
@@ -211,7 +216,12 @@ class Supervisor:
             return
         task = asyncio.ensure_future(self._guarded(name, work))
         self._busy[name] = task
-        task.add_done_callback(lambda _: (self._busy.pop(name, None), self.wake()))
+        task.add_done_callback(lambda _: self._release(name))
+
+    def _release(self, name: str) -> None:
+        self._busy.pop(name, None)
+        self._launching.discard(name)
+        self.wake()
 
     async def _guarded(self, name: str, work: Coroutine[None, None, None]) -> None:
         try:
@@ -242,14 +252,15 @@ class Supervisor:
             except IllegalTransition:
                 return None  # it moved on since the plan was made; the next plan sees it as it is
 
+        # Before the end: whoever follows the job stops when it has ended.
         tail = await self._log_tail(action.sandbox) if action.sandbox else ""
+        if tail:
+            await self._parts.timeline.note(action.job_id, "log", level="error", text=tail)
         changed = await self._parts.store.update(action.job_id, marked)
         if changed is None:
             return
         self._parts.active.drop(changed.id)
         await self._membership.leave(changed.instance_id, action.reason)
-        if tail:
-            await self._parts.timeline.note(changed.id, "log", level="error", text=tail)
         await self._parts.timeline.note(
             changed.id, "status", state=changed.state, message=action.reason, iteration=None
         )

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import hmac
+import io
 import json
-import logging
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import httpx
 import jwt
-import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from orchestrator.services.tokens import ISSUER, WORKER_AUDIENCE
-from tests.support.deadline import eventually
 from tests.support.orchestrator import Wired, WorkerHands, http_over, problem
+from worker.clock import SystemClock
 
-NOW = int(datetime.now(UTC).timestamp())  # noqa: TID251 - tokens are checked against the real time
 ROUTES = [
     ("GET", "job"),
     ("GET", "workspace"),
@@ -58,6 +55,10 @@ OPERATOR_ROUTES = [
 ]
 
 
+def now() -> int:
+    return int(SystemClock().now().timestamp())
+
+
 def part(value: Any) -> str:
     return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
 
@@ -73,9 +74,9 @@ class Forger:
             "aud": WORKER_AUDIENCE,
             "sub": job_id,
             "jti": "j",
-            "iat": NOW,
-            "nbf": NOW,
-            "exp": NOW + 900,
+            "iat": now(),
+            "nbf": now(),
+            "exp": now() + 900,
             "att": 1,
             "scope": "worker",
             "agent": "coder",
@@ -115,7 +116,7 @@ class Forger:
         claims, other = part(self.claims), Ed25519PrivateKey.generate()
         head, body, signature = self.token().split(".")
         none = {name: part({"alg": name, "typ": "JWT", "kid": self.kid}) for name in ("none", "NoNe", "NONE")}
-        more = part(self.claims | {"exp": NOW + 10**6})
+        more = part(self.claims | {"exp": now() + 10**6})
         return {
             **{f"alg {name}": f"{header}.{claims}." for name, header in none.items()},
             "alg none, no trailing dot": f"{none['none']}.{claims}",
@@ -167,105 +168,100 @@ async def test_every_forged_token_gets_one_and_the_same_401_on_every_route(orche
     assert len(bodies) == 1
 
 
-@pytest.mark.parametrize(
-    ("without", "changes", "status"),
-    [
-        ((), {"aud": "other"}, 401),
-        ((), {"aud": ["other", WORKER_AUDIENCE]}, 200),
-        ((), {"aud": 5}, 401),
-        ((), {"aud": "portside-operator"}, 401),
-        (("aud",), {}, 401),
-        ((), {"iss": "other"}, 401),
-        ((), {"iss": ["portside"]}, 401),
-        (("iss",), {}, 401),
-        (("exp",), {}, 401),
-        ((), {"exp": "9999999999"}, 401),
-        ((), {"exp": 1e30}, 401),
-        ((), {"exp": 10**30}, 401),
-        ((), {"exp": float(NOW + 900)}, 401),
-        ((), {"exp": -1}, 401),
-        ((), {"exp": None}, 401),
-        ((), {"exp": True}, 401),
-        ((), {"exp": [NOW + 900]}, 401),
-        ((), {"sub": 123}, 401),
-        ((), {"sub": {"$ne": ""}}, 401),
-        ((), {"sub": None}, 401),
-        (("sub",), {}, 401),
-        (("jti",), {}, 401),
-        ((), {"jti": 7}, 401),
-        ((), {"nbf": NOW + 3600}, 401),
-        ((), {"nbf": str(NOW)}, 401),
-        (("nbf",), {}, 401),
-        ((), {"iat": NOW + 3600}, 401),
-        ((), {"iat": "now"}, 401),
-        (("iat",), {}, 401),
-        ((), {"att": "1"}, 401),
-        ((), {"att": True}, 401),
-        (("att",), {}, 401),
-        ((), {"agent": {}}, 401),
-    ],
-)
-async def test_odd_claims_under_a_right_signature_are_401_and_never_500(
-    orchestrator: Wired, without: tuple[str, ...], changes: dict[str, Any], status: int
-) -> None:
+ODD_CLAIMS: list[tuple[tuple[str, ...], dict[str, Any], int]] = [
+    ((), {"aud": "other"}, 401),
+    ((), {"aud": ["other", WORKER_AUDIENCE]}, 200),
+    ((), {"aud": 5}, 401),
+    ((), {"aud": "portside-operator"}, 401),
+    (("aud",), {}, 401),
+    ((), {"iss": "other"}, 401),
+    ((), {"iss": ["portside"]}, 401),
+    (("iss",), {}, 401),
+    (("exp",), {}, 401),
+    ((), {"exp": "9999999999"}, 401),
+    ((), {"exp": 1e30}, 401),
+    ((), {"exp": 10**30}, 401),
+    ((), {"exp": float(now() + 900)}, 401),
+    ((), {"exp": -1}, 401),
+    ((), {"exp": None}, 401),
+    ((), {"exp": True}, 401),
+    ((), {"exp": [now() + 900]}, 401),
+    ((), {"sub": 123}, 401),
+    ((), {"sub": {"$ne": ""}}, 401),
+    ((), {"sub": None}, 401),
+    (("sub",), {}, 401),
+    (("jti",), {}, 401),
+    ((), {"jti": 7}, 401),
+    ((), {"nbf": now() + 3600}, 401),
+    ((), {"nbf": str(now())}, 401),
+    (("nbf",), {}, 401),
+    ((), {"iat": now() + 3600}, 401),
+    ((), {"iat": "now"}, 401),
+    (("iat",), {}, 401),
+    ((), {"att": "1"}, 401),
+    ((), {"att": True}, 401),
+    (("att",), {}, 401),
+    ((), {"agent": {}}, 401),
+]
+
+
+async def test_odd_claims_under_a_right_signature_are_401_and_never_500(orchestrator: Wired) -> None:
     """BR-117: audience, issuer, required claims and their types; an aud list that holds ours passes."""
     worker = await orchestrator.worker()
     forger = await Forger.of(orchestrator, worker.job_id)
-    answer = await ask(worker.http, worker, "GET", "job", forger.token(*without, **changes))
-    assert answer.status_code == status, answer.text
+    for without, changes, status in ODD_CLAIMS:
+        answer = await ask(worker.http, worker, "GET", "job", forger.token(*without, **changes))
+        assert answer.status_code == status, (without, changes, answer.text)
+        assert status == 200 or problem(answer)["code"] == "token_invalid"
 
 
-@pytest.mark.parametrize(("skew_s", "status"), [(-3, 200), (3, 200), (25, 200), (-120, 200), (120, 401)])
-async def test_clocks_may_be_half_a_minute_apart(orchestrator: Wired, skew_s: int, status: int) -> None:
+async def test_clocks_may_be_half_a_minute_apart(orchestrator: Wired) -> None:
     """BR-118: 30 s of leeway, also for iat."""
     worker = await orchestrator.worker()
     forger = await Forger.of(orchestrator, worker.job_id)
-    issued = int(datetime.now(UTC).timestamp()) + skew_s  # noqa: TID251 - the real time
-    token = forger.token(iat=issued, nbf=issued, exp=issued + 900)
-    assert (await ask(worker.http, worker, "GET", "job", token)).status_code == status
+    for skew_s, status in ((-3, 200), (3, 200), (25, 200), (-120, 200), (120, 401)):
+        issued = now() + skew_s
+        token = forger.token(iat=issued, nbf=issued, exp=issued + 900)
+        assert (await ask(worker.http, worker, "GET", "job", token)).status_code == status, skew_s
 
 
 async def test_the_end_of_life_is_exp_with_its_leeway(orchestrator: Wired) -> None:
     """BR-118: exp + leeway is the real end."""
     worker = await orchestrator.worker()
     forger = await Forger.of(orchestrator, worker.job_id)
-    now = int(datetime.now(UTC).timestamp())  # noqa: TID251 - the real time
-    within = await ask(worker.http, worker, "GET", "job", forger.token(exp=now - 20))
+    within = await ask(worker.http, worker, "GET", "job", forger.token(exp=now() - 20))
     assert within.status_code == 200
-    after = await ask(worker.http, worker, "GET", "job", forger.token(exp=now - 40))
+    after = await ask(worker.http, worker, "GET", "job", forger.token(exp=now() - 40))
     assert (after.status_code, problem(after)["code"]) == (401, "token_expired")
 
 
-@pytest.mark.parametrize(
-    ("headers", "code"),
-    [
-        ([], "token_missing"),
-        ([("Authorization", "Bearer ")], "token_invalid"),
-        ([("Authorization", "Bearer")], "token_invalid"),
-        ([("Authorization", "")], "token_invalid"),
-        ([("Authorization", "Basic TOKEN")], "token_invalid"),
-        ([("Authorization", "TOKEN")], "token_invalid"),
-        ([("Authorization", "Bearer TOKEN"), ("Authorization", "Bearer TOKEN")], "token_invalid"),
-        ([("Authorization", "bearer TOKEN")], None),
-        ([("authorization", "BEARER TOKEN")], None),
-    ],
-)
-async def test_the_authorization_header_is_one_bearer_token(
-    orchestrator: Wired, headers: list[tuple[str, str]], code: str | None
-) -> None:
+HEADERS: list[tuple[list[tuple[str, str]], str | None]] = [
+    ([], "token_missing"),
+    ([("Authorization", "Bearer ")], "token_invalid"),
+    ([("Authorization", "Bearer")], "token_invalid"),
+    ([("Authorization", "")], "token_invalid"),
+    ([("Authorization", "Basic TOKEN")], "token_invalid"),
+    ([("Authorization", "TOKEN")], "token_invalid"),
+    ([("Authorization", "Bearer TOKEN"), ("Authorization", "Bearer TOKEN")], "token_invalid"),
+    ([("Authorization", "bearer TOKEN")], None),
+    ([("authorization", "BEARER TOKEN")], None),
+]
+
+
+async def test_the_authorization_header_is_one_bearer_token(orchestrator: Wired) -> None:
     """BR-115: empty and doubled headers are refused, a lower-case scheme is not."""
     worker = await orchestrator.worker()
-    sent = [(name, value.replace("TOKEN", worker.token)) for name, value in headers]
-    async with http_over(socket=worker.socket) as http:
-        answer = await http.get(f"/worker/{worker.job_id}/job", headers=sent)
-        hot = await http.post(
-            f"/worker/{worker.job_id}/tools/execute", headers=sent, json={"tool_name": "echo", "params": {}}
-        )
-    if code is None:
-        assert (answer.status_code, hot.status_code) == (200, 422)
-    else:
-        assert (answer.status_code, problem(answer)["code"]) == (401, code)
-        assert (hot.status_code, problem(hot)["code"]) == (401, code)
+    async with http_over(orchestrator.running.app) as http:
+        for headers, code in HEADERS:
+            sent = [(name, value.replace("TOKEN", worker.token)) for name, value in headers]
+            path = f"/worker/{worker.job_id}"
+            answer = await http.get(f"{path}/job", headers=sent)
+            hot = await http.post(f"{path}/tools/execute", headers=sent, json={"tool_name": "echo"})
+            if code is None:
+                assert (answer.status_code, hot.status_code) == (200, 422), headers
+            else:
+                codes = (problem(answer)["code"], problem(hot)["code"])
+                assert (answer.status_code, hot.status_code, codes) == (401, 401, (code, code)), headers
 
 
 async def test_a_token_in_the_url_is_no_token(orchestrator: Wired) -> None:
@@ -341,21 +337,19 @@ async def test_renewal_gives_a_fresh_token_and_leaves_the_older_one_valid(orches
     """BR-119."""
     worker = await orchestrator.worker()
     fresh = (await worker.post("token/renew")).json()
-    assert datetime.fromisoformat(fresh["expires_at"]).timestamp() > NOW + 3000
+    assert datetime.fromisoformat(fresh["expires_at"]).timestamp() > now() + 3000
     for token in (worker.token, fresh["token"]):
         assert (await ask(worker.http, worker, "GET", "job", token)).status_code == 200
 
 
-@pytest.mark.parametrize(("late_s", "status"), [(60, 200), (590, 200), (700, 401)])
-async def test_a_live_job_s_expired_token_is_renewed_for_ten_minutes(
-    orchestrator: Wired, late_s: int, status: int
-) -> None:
+async def test_a_live_job_s_expired_token_is_renewed_for_ten_minutes(orchestrator: Wired) -> None:
     """BR-119: a worker outlives an outage of the orchestrator."""
     worker = await orchestrator.worker()
     forger = await Forger.of(orchestrator, worker.job_id)
-    old = forger.token(iat=NOW - 5000, nbf=NOW - 5000, exp=int(datetime.now(UTC).timestamp()) - late_s)  # noqa: TID251
-    assert problem(await ask(worker.http, worker, "GET", "job", old))["code"] == "token_expired"
-    assert (await ask(worker.http, worker, "POST", "token/renew", old)).status_code == status
+    for late_s, status in ((60, 200), (590, 200), (700, 401)):
+        old = forger.token(iat=now() - 5000, nbf=now() - 5000, exp=now() - late_s)
+        assert problem(await ask(worker.http, worker, "GET", "job", old))["code"] == "token_expired"
+        assert (await ask(worker.http, worker, "POST", "token/renew", old)).status_code == status, late_s
 
 
 async def test_renewal_is_refused_over_another_job_s_socket(orchestrator: Wired) -> None:
@@ -393,15 +387,16 @@ async def test_nobody_s_body_is_looked_at_before_the_caller_is_known(orchestrato
             assert problem(answer)["code"] == "token_missing", route
 
 
-async def test_tokens_stand_in_no_log(orchestrator: Wired, caplog: pytest.LogCaptureFixture) -> None:
-    """BR-121: 401, 403, 500 and debug level; neither a token nor a half of its signature."""
-    caplog.set_level(logging.DEBUG)
+async def test_tokens_stand_in_no_log(logged: io.StringIO, orchestrator: Wired) -> None:
+    """BR-121: 401, 403, 500, at debug level; neither a token nor either half of its signature."""
     worker, other = await orchestrator.worker(), await orchestrator.worker()
-    await ask(worker.http, worker, "GET", "job", worker.token[:-2])
-    await ask(worker.http, other, "GET", "job", worker.token)
-    assert (await worker.execute("has_bug", key="1:a")).status_code == 500
-    await eventually(lambda: "request_broke" in caplog.text)
+    async with http_over(orchestrator.running.app) as http:
+        await ask(http, worker, "GET", "job", worker.token[:-2])
+        await ask(http, other, "GET", "job", worker.token)
+    broken = await worker.execute("has_bug", key="1:a")
+    error_id = problem(broken)["detail"].rsplit(" ", 1)[1]
+    assert logged.getvalue().count(error_id) == 1
     signature = worker.token.rsplit(".", 1)[1]
-    assert signature[:20] not in caplog.text
-    assert signature[-20:-2] not in caplog.text
-    assert hashlib.sha256(worker.token.encode()).hexdigest() not in caplog.text
+    operator_token = orchestrator.operator.headers["authorization"].removeprefix("Bearer ")
+    for marker in (signature[:20], signature[-20:-2], operator_token):
+        assert marker not in logged.getvalue()

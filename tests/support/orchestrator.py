@@ -1,4 +1,4 @@
-"""The whole orchestrator over SQLite and an engine in memory: everything is real but containers and models."""
+"""The whole orchestrator over SQLite and an engine in memory: all is real but containers and models."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from orchestrator.settings import Settings
 from tests.fakes.engine import FakeEngine
 from tests.fakes.model import CapturingModel
 from tests.fakes.tools import OWNER, SECRET, FakeTools
-from tests.support.deadline import eventually
 from worker.clock import SystemClock
 
 MODEL = "scripted:model"
@@ -107,13 +106,13 @@ class Wired:
     async def launched(self, **asked: Any) -> str:
         """A new job with a running sandbox."""
         job_id = await self.new_job(**asked)
-        await eventually(lambda: self.sandbox(job_id) in self.engine.names)
         await self.until(job_id, lambda job: job.sandbox_id is not None)
         return job_id
 
     async def worker(self, job_id: str | None = None, *, register: bool = True, **asked: Any) -> WorkerHands:
         """The worker of a job, as it comes up in its sandbox."""
         job_id = job_id or await self.launched(**asked)
+        await self.until(job_id, lambda job: job.sandbox_id is not None)
         directory = self.engine.sandbox(self.sandbox(job_id)).spec.socket_dir
         assert directory is not None
         self.directories.add(directory)

@@ -33,7 +33,7 @@ class AuditLog:
         if len(self._waiting) >= _MAX_WAITING:
             _log.error("audit_rows_dropped", waiting=len(self._waiting))
             self._waiting.clear()
-        self._waiting.append(_row(record))
+        self._waiting.append(record)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._write_soon())
 
@@ -71,20 +71,3 @@ class AuditLog:
                 await self.flush()
             except StoreError as error:
                 _log.warning("audit_rows_wait", reason=str(error), waiting=len(self._waiting))
-
-
-def _row(record: AuditRecord) -> AuditRow:
-    return AuditRow(
-        at=record.at,
-        job_id=record.job_id,
-        agent=record.agent,
-        network=record.network,
-        tool_name=record.tool_name,
-        source=record.source,
-        call_id=record.call_id,
-        params=record.params,
-        verdict=record.verdict,
-        rules=record.rules,
-        duration_ms=record.duration_ms,
-        output_bytes=record.output_bytes,
-    )

@@ -232,11 +232,5 @@ def _conflict(tool_name: str) -> IdempotencyConflict:
 
 
 def _context(job: Job, key: str | None) -> ToolContext:
-    return ToolContext(
-        job_id=job.id,
-        call_id=key or "",
-        agent=job.spec.agent,
-        instance_id=job.instance_id,
-        network=job.spec.network,
-        grants=job.spec.grants,
-    )
+    spec = job.spec
+    return ToolContext(job.id, key or "", spec.agent, job.instance_id, spec.network, grants=spec.grants)

@@ -14,6 +14,7 @@ from orchestrator.ports.blobs import Blob, BlobStore, BlobTooLarge
 from orchestrator.ports.deliveries import DeliveryStore, PendingDelivery
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.jobs import JobStore
+from orchestrator.ports.models import ModelError, ModelProvider
 from orchestrator.services.active_jobs import ActiveJobs
 from orchestrator.services.timeline import Timeline
 from tool_registry.clock import Clock
@@ -41,11 +42,13 @@ class JobService:
 
     Args:
         wake: called after a change that the supervisor should look at.
+        models: asked whether they can answer a job, before it is accepted.
     """
 
-    def __init__(self, parts: JobParts, wake: Callable[[], None]) -> None:
+    def __init__(self, parts: JobParts, wake: Callable[[], None], *, models: ModelProvider) -> None:
         self._parts = parts
         self._wake = wake
+        self._models = models
 
     async def upload_workspace(self, chunks: AsyncIterator[bytes]) -> Blob:
         """Store a workspace's tar, to be named in a job by its sha256.
@@ -99,6 +102,12 @@ class JobService:
             raise BadRequest(f"the timeout must be between 1 and {MAX_TIMEOUT_S:g} seconds")
         if spec.mode is JobMode.IN_PROCESS and spec.workspace_sha256 is not None:
             raise BadRequest("an in-process job has no container and takes no workspace")
+        if not spec.model:
+            raise BadRequest("no model is named; write openai:MODEL, anthropic:MODEL or scripted:PATH")
+        try:
+            self._models.check(spec.model)
+        except ModelError as error:
+            raise BadRequest(error.message) from None
 
     async def get(self, job_id: str) -> Job:
         """One job.

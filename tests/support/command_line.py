@@ -66,6 +66,26 @@ class CommandLine:
             env=self._environment(),
         )
 
+    def start_at_terminal(self, terminal: int, *arguments: str) -> subprocess.Popen[bytes]:
+        """Start a command whose terminal is this one."""
+        take_terminal = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+        return subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                take_terminal + "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])",
+                "-m",
+                "orchestrator.cli.main",
+                *arguments,
+            ],
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            cwd=ROOT,
+            env={**self._environment(), "COLUMNS": "200", "TERM": "dumb"},
+            start_new_session=True,
+        )
+
     def add_mcp(self, name: str, *command: str) -> None:
         """Configure an MCP server before the orchestrator starts."""
         entry = {"command": command[0], "args": list(command[1:])}

@@ -60,7 +60,14 @@ class UnixSocket:
             )
         self._path.unlink(missing_ok=True)
         config = uvicorn.Config(
-            self._app, log_config=None, log_level="warning", access_log=False, lifespan="off"
+            self._app,
+            interface="asgi3",
+            ws="none",
+            proxy_headers=False,
+            lifespan="off",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
         )
         config.load()
         state = ServerState()

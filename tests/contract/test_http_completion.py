@@ -1,10 +1,13 @@
-"""`complete`: one report a job, the first one stands."""
+"""PD-5: `complete`: one report a job, the first one stands."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.fakes.engine import FakeEngine
+from container.engine.errors import EngineUnavailable
+
 from tests.support.orchestrator import Wired, problem
 
 
@@ -50,17 +53,18 @@ async def test_the_older_success_flag_is_taken(orchestrator: Wired, success: boo
 
 async def test_the_same_report_again_is_fine_and_another_is_refused(orchestrator: Wired) -> None:
     worker = await orchestrator.worker()
-    report = {"outcome": "failed", "reason": "a", "message": "m", "iterations": 2, "result": [1]}
+    report: dict[str, Any] = {"outcome": "failed", "reason": "a", "message": "m", "iterations": 2, "result": [1]}
     await worker.upload_changes()
     for _ in range(3):
         assert (await worker.post("complete", report)).status_code == 200
-    for changed in (
+    others: list[dict[str, Any]] = [
         {"outcome": "completed"},
         {"reason": "b"},
         {"message": "n"},
         {"iterations": 3},
         {"result": []},
-    ):
+    ]
+    for changed in others:
         answer = await worker.post("complete", report | changed)
         assert (answer.status_code, problem(answer)["code"]) == (409, "conflict"), changed
     job = await orchestrator.job(worker.job_id)
@@ -91,15 +95,10 @@ async def test_the_late_report_of_a_job_that_ended_otherwise_is_refused(orchestr
 async def test_a_result_that_arrives_while_the_container_is_stopped_counts(orchestrator: Wired) -> None:
     worker = await orchestrator.worker()
     await worker.upload_changes()
-    engine: FakeEngine = orchestrator.engine
-    engine.fail_next("stop", _slow())
+    orchestrator.engine.fail_next("stop", EngineUnavailable("not now"))
     await orchestrator.operator.post(f"/api/v1/jobs/{worker.job_id}/cancel")
     assert (await worker.complete("completed", message="just in time")).status_code == 200
     job = await orchestrator.ended(worker.job_id)
     assert (job.state, job.message) == ("completed", "just in time")
 
 
-def _slow() -> Exception:
-    from container.engine.errors import EngineUnavailable
-
-    return EngineUnavailable("not now")

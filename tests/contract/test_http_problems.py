@@ -1,4 +1,4 @@
-"""Every error in one shape, whatever was asked and whoever refuses."""
+"""PD-4: every error in one shape, whatever was asked and whoever refuses."""
 
 from __future__ import annotations
 

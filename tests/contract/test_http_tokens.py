@@ -1,4 +1,4 @@
-"""Who is let in: forged, foreign, old and odd tokens on every route."""
+"""DC-4: who is let in: forged, foreign, old and odd tokens on every route."""
 
 from __future__ import annotations
 
@@ -146,7 +146,10 @@ class Forger:
 async def ask(
     http: httpx.AsyncClient, worker: WorkerHands, method: str, name: str, token: str
 ) -> httpx.Response:
-    headers = {"Authorization": f"Bearer {token}".encode("latin-1"), "Content-Type": "application/json"}
+    headers = {
+        b"Authorization": f"Bearer {token}".encode("latin-1"),
+        b"Content-Type": b"application/json",
+    }
     return await http.request(method, f"/worker/{worker.job_id}/{name}", headers=headers, content=b"{}")
 
 

@@ -1,4 +1,4 @@
-"""Every worker route: what it answers."""
+"""HW-6, PD-4: every worker route, what it answers."""
 
 from __future__ import annotations
 

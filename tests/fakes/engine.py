@@ -16,7 +16,6 @@ from pathlib import PurePosixPath
 from uuid import uuid4
 
 from container.engine.errors import (
-    EngineError,
     EngineUnavailable,
     ImageMissing,
     LimitNotEnforceable,
@@ -89,7 +88,7 @@ class FakeEngine:
         self._now = now
         self._sandboxes: dict[str, FakeSandbox] = {}
         self._queues: list[asyncio.Queue[SandboxEvent]] = []
-        self._failures: dict[str, list[EngineError]] = {}
+        self._failures: dict[str, list[Exception]] = {}
         self._down: EngineUnavailable | None = None
 
     # --- what a test makes happen ------------------------------------------------------------------------
@@ -132,7 +131,7 @@ class FakeEngine:
         self._down = None
         self._tell(EventKind.RESYNC)
 
-    def fail_next(self, call: str, error: EngineError) -> None:
+    def fail_next(self, call: str, error: Exception) -> None:
         """The next call of this method fails; asked for twice, the next two do."""
         self._failures.setdefault(call, []).append(error)
 

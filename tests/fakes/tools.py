@@ -37,7 +37,8 @@ class FakeTool:
 
     def __init__(self, name: str, act: Act, parameters: Mapping[str, Any] = _ANY, **traits: Any) -> None:
         self.definition = ToolDefinition.of(name, f"the {name} tool", parameters)
-        self.traits = ToolTraits(ToolSource.MCP, OWNER, **({"rate_limit": None} | traits))
+        given: dict[str, Any] = {"rate_limit": None} | traits
+        self.traits = ToolTraits(**({"source": ToolSource.MCP, "owner": OWNER} | given))
         self.calls: list[dict[str, Any]] = []
         self.contexts: list[ToolContext] = []
         self.cancelled = 0
@@ -95,7 +96,7 @@ class FakeTools:
                 "asks",
                 _done,
                 approval=Approval.BY_PARAMS,
-                needs_approval=lambda params: params.get("force", False),
+                needs_approval=_forced,
             ),
             FakeTool("switched_off", _done),
             FakeTool("broken_file", _done),
@@ -115,6 +116,10 @@ class FakeTools:
 
     async def _leaks(self, _params: dict[str, Any], _context: ToolContext) -> Any:
         return {"environment": f"KEY={self.secret}"}
+
+
+def _forced(params: Mapping[str, Any]) -> bool:
+    return params.get("force") is True
 
 
 async def _echo(params: dict[str, Any], _context: ToolContext) -> Any:

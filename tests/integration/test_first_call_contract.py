@@ -1,4 +1,4 @@
-"""The first tool-capable model request carries every advertised definition, before anything ran.
+"""HW-2, HW-3, HW-4: the first tool-capable model request carries every advertised definition, before anything ran.
 
 Source: hosted-workers-and-remote-tools, "the first tool-capable model request already carries the advertised
 WASM schema before any execution attempt", in the hosted and in the in-process path alike.
@@ -23,7 +23,7 @@ from tests.fakes.tools import FakeTool
 from tests.support.orchestrator import Wired, problem, remove_sockets, wired
 from tool_registry.catalogue import build_catalogue
 from tool_registry.registry import Offer
-from tool_registry.tool import ToolSource
+from tool_registry.tool import ToolSource, ToolTraits
 from worker.client import WorkerClient
 from worker.clock import SystemClock
 from worker.protocol.job import CompletionReport
@@ -58,9 +58,7 @@ async def orchestrator(home: Path) -> AsyncIterator[Wired]:
     remove_sockets(running)
 
 
-def _wasm(owner: str) -> Any:
-    from tool_registry.tool import ToolTraits
-
+def _wasm(owner: str) -> ToolTraits:
     return ToolTraits(ToolSource.WASM, owner)
 
 
@@ -112,7 +110,7 @@ async def test_the_first_request_carries_every_definition_byte_for_byte_before_a
         audited.append(len(await orchestrator.stores.audit.read()))
         return await complete(request)
 
-    orchestrator.model.complete = watched  # type: ignore[method-assign] - counts calls at each request
+    orchestrator.model.complete = watched
     job_id = await run(orchestrator, tmp_path)
     assert (await orchestrator.job(job_id)).state == "completed"
     first = orchestrator.model.requests[0]
@@ -143,7 +141,7 @@ async def test_later_requests_carry_the_same_definitions_and_what_came_meanwhile
         return await complete(request)
 
     before = advertised(orchestrator)
-    orchestrator.model.complete = adds_a_tool  # type: ignore[method-assign] - changes the registry
+    orchestrator.model.complete = adds_a_tool
     job_id = await run(orchestrator, tmp_path)
     first, second = orchestrator.model.requests[:2]
     assert {name: shown(first)[name] for name in before} == before

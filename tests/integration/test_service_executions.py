@@ -1,10 +1,11 @@
-"""Calls over the wire, each run once."""
+"""PD-1, PD-5, HW-5: calls over the wire, each run once."""
 
 from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,10 +20,10 @@ from worker.clock import SystemClock
 
 
 async def leave_running(
-    orchestrator: Wired, worker: WorkerHands, key: str, tool: str, params: object
+    orchestrator: Wired, worker: WorkerHands, key: str, tool: str, params: dict[str, Any]
 ) -> None:
     """A call that another process began and never ended."""
-    call = WorkerCall(tool, params if isinstance(params, dict) else {}, key, b"")
+    call = WorkerCall(tool, params, key, b"")
     left = Execution(
         JobId(worker.job_id),
         key,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -131,7 +131,7 @@ class Wired:
         assert job is not None
         return job
 
-    async def until(self, job_id: str, holds: Any, within_s: float = 10.0) -> Job:
+    async def until(self, job_id: str, holds: Callable[[Job], object], within_s: float = 10.0) -> Job:
         """The job, as soon as the condition holds for it."""
         async with asyncio.timeout(within_s):
             while not holds(job := await self.job(job_id)):  # noqa: ASYNC110 - another process writes it
@@ -147,7 +147,8 @@ class Wired:
 
 
 def settings_in(home: Path, **changes: Any) -> Settings:
-    given = {"home": home, "stop_grace_s": 0.2, "OPENAI_API_KEY": SECRET, "model": MODEL} | changes
+    given: dict[str, Any] = {"home": home, "stop_grace_s": 0.2, "OPENAI_API_KEY": SECRET, "model": MODEL}
+    given |= changes
     return Settings(**given)
 
 

@@ -1,0 +1,146 @@
+"""DC-3, PD-8: how real jobs in real containers end: out of memory, cancelled, and beyond a kill -9."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.command_line import CommandLine
+
+pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(300)]
+
+# What lies in /tmp counts as memory and belongs to no process: in the end the worker itself is killed.
+FILLS = """
+turns:
+  - call: [{tool: shell, arguments: {command: "head -c 400M /dev/zero > /tmp/fill"}}]
+  - call: [{tool: shell, arguments: {command: "head -c 400M /dev/zero >> /tmp/fill"}}]
+  - call: [{tool: shell, arguments: {command: "head -c 400M /dev/zero >> /tmp/fill"}}]
+  - call: [{tool: finish, arguments: {success: true, summary: survived}}]
+"""
+WAITS = """
+turns:
+  - call: [{tool: shell, arguments: {command: "echo half > half.txt; sleep 200", timeout_s: 250}}]
+  - say: Done.
+"""
+GOES_ON = """
+turns:
+  - call: [{tool: write_file, arguments: {path: before.txt, content: "before\\n"}}]
+  - delay_s: 4
+    call: [{tool: write_file, arguments: {path: after.txt, content: "after\\n"}}]
+  - call: [{tool: finish, arguments: {success: true, summary: went on}}]
+"""
+
+
+class Service:
+    """A `portside serve` of one home, and its API."""
+
+    def __init__(self, command_line: CommandLine) -> None:
+        self._command_line = command_line
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        self._process = self._command_line.start("serve", "--json")
+        assert self._process.stdout is not None
+        assert "listening" in json.loads(self._process.stdout.readline() or "{}")
+
+    def kill(self) -> None:
+        """As kill -9 does."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.communicate(timeout=30)
+
+    def stop(self) -> None:
+        assert self._process is not None
+        if self._process.poll() is None:
+            self._process.terminate()
+            self._process.communicate(timeout=60)
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        home = self._command_line.home
+        transport = httpx.HTTPTransport(uds=str(home / "api.sock"))
+        token = (home / "operator.token").read_text().strip()
+        with httpx.Client(transport=transport, base_url="http://portside", timeout=30) as http:
+            headers = {"Authorization": f"Bearer {token}"}
+            answer = http.request(method, f"/api/v1/{path}", json=body, headers=headers)
+        assert answer.is_success, answer.text
+        return answer.json() if "json" in answer.headers["content-type"] else answer.text
+
+    def run(self, script: Path, **asked: Any) -> str:
+        return self.ask("POST", "jobs", {"task": "t", "model": f"scripted:{script}", **asked})["id"]
+
+    def until(self, job_id: str, holds: Callable[[dict[str, Any]], bool], within_s: float = 90.0) -> dict[str, Any]:
+        end = time.monotonic() + within_s
+        while not holds(job := self.ask("GET", f"jobs/{job_id}")):
+            assert time.monotonic() < end, job
+            os.sched_yield()
+        return job
+
+    def events(self, job_id: str, kind: str) -> list[dict[str, Any]]:
+        return [one["data"] for one in self.ask("GET", f"jobs/{job_id}/events") if one["type"] == kind]
+
+
+def ended(job: dict[str, Any]) -> bool:
+    return job["finished_at"] is not None
+
+
+@contextmanager
+def serving(command_line: CommandLine) -> Iterator[Service]:
+    service = Service(command_line)
+    service.start()
+    try:
+        yield service
+    finally:
+        service.stop()
+
+
+def script(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / "script.yaml"
+    file.write_text(text)
+    return file
+
+
+def test_a_job_outlives_the_kill_of_its_orchestrator(command_line: CommandLine, tmp_path: Path) -> None:
+    """BR-098: kill -9 in the middle of a model request; the next run adopts the container and the job goes on."""
+    with serving(command_line) as service:
+        job_id = service.run(script(tmp_path, GOES_ON))
+        service.until(job_id, lambda _: len(service.events(job_id, "tool_result")) == 1)
+        service.kill()
+        service.start()
+        job = service.until(job_id, ended)
+        assert (job["state"], job["attempt"]) == ("completed", 1)
+        verdicts = [(one["tool_name"], one["verdict"]) for one in service.events(job_id, "tool_result")]
+        assert verdicts == [("write_file", "ok"), ("write_file", "ok"), ("finish", "ok")]
+        diff = service.ask("GET", f"jobs/{job_id}/diff")
+        assert "+before" in diff
+        assert "+after" in diff
+
+
+def test_a_cancelled_job_ends_its_command_and_keeps_its_changes(
+    command_line: CommandLine, tmp_path: Path
+) -> None:
+    """BR-108: cancelled once nothing runs, well before the command would have ended."""
+    with serving(command_line) as service:
+        job_id = service.run(script(tmp_path, WAITS))
+        service.until(job_id, lambda _: bool(service.events(job_id, "tool_use")))
+        service.ask("POST", f"jobs/{job_id}/cancel")
+        job = service.until(job_id, ended, within_s=40)
+        assert (job["state"], job["reason"]) == ("cancelled", "cancelled by the operator")
+        assert "+half" in service.ask("GET", f"jobs/{job_id}/diff")
+
+
+def test_a_job_that_outgrows_its_memory_says_so(command_line: CommandLine, tmp_path: Path) -> None:
+    """BR-105 (a): named with its limit, and not started again."""
+    with serving(command_line) as service:
+        job_id = service.run(script(tmp_path, FILLS), memory_bytes=128 * 2**20)
+        job = service.until(job_id, ended)
+        assert (job["state"], job["reason"]) == ("failed", "out of memory (limit 128 MiB)")
+        assert job["attempt"] == 1

@@ -61,10 +61,15 @@ def cheap(schema_json: str, instance: Any) -> bool:
     if len(schema_json) > _CHEAP_SCHEMA_CHARS or any(rule in schema_json for rule in _SLOW_RULES):
         return False
     refers = any(rule in schema_json for rule in _REFERENCES)
+    return is_within(instance, max_values=_CHEAP_VALUES, max_depth=_CHEAP_DEPTH if refers else MAX_DEPTH)
+
+
+def is_within(instance: Any, *, max_values: int, max_depth: int = MAX_DEPTH) -> bool:
+    """Whether a JSON value holds no more values, and no more levels of them, than these."""
     values, level = 0, [instance]
-    for _ in range(_CHEAP_DEPTH if refers else MAX_DEPTH):
+    for _ in range(max_depth):
         values += len(level)
-        if values > _CHEAP_VALUES:
+        if values > max_values:
             return False
         level = [child for value in level for child in _children(value)]
         if not level:

@@ -93,7 +93,7 @@ def violations(schema: Mapping[str, Any], instance: Any) -> tuple[Violation, ...
     validator = validator_class(dict(schema), registry=jsonschema_specifications.REGISTRY)
     try:
         # Where a property's schema is `false` the reference does not say which; the deciding engine does.
-        told = (error for error in validator.iter_errors(instance) if error.validator is not None)
+        told = (error for error in validator.iter_errors(instance) if error.validator)
         errors = list(islice(told, MAX_VIOLATIONS))
         found = [violation for error in errors for violation in _describe(error)]
     except (RecursionError, ArithmeticError, re.error, referencing.exceptions.Unresolvable):
@@ -224,9 +224,13 @@ def _best_branch(error: _Error, pointer: str) -> Violation:
     """One violation for a failed `anyOf`/`oneOf`: what the form that fits best still lacks."""
     branches: dict[int, list[_Error]] = {}
     for sub in error.context or ():
+        if not sub.schema_path:
+            continue  # a branch that is `false`; the reference does not say which
         branches.setdefault(cast("int", sub.schema_path[0]), []).append(sub)
     kinds = [_type_error(subs) for subs in branches.values()]
     options = cast("list[Any]", error.validator_value)
+    if not branches:
+        return Violation(pointer, str(error.validator), "is not allowed here", None, shown(error.instance))
     if all(kinds) and len(kinds) == len(options):
         allowed = ", ".join(dict.fromkeys(_types(sub.validator_value) for sub in kinds if sub))
         message = f"must be one of these types: {allowed}"

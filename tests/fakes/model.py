@@ -14,7 +14,7 @@ def calls(*made: tuple[str, str, str]) -> ModelAnswer:
     return ModelAnswer("", "tool_calls", tuple(ModelToolCall(*one) for one in made))
 
 
-FINISH = calls(("end", "finish", '{"message": "done"}'))
+FINISH = calls(("end", "finish", '{"success": true, "summary": "done"}'))
 
 
 class CapturingModel:

@@ -61,10 +61,15 @@ def cheap(schema_json: str, instance: Any) -> bool:
     if len(schema_json) > _CHEAP_SCHEMA_CHARS or any(rule in schema_json for rule in _SLOW_RULES):
         return False
     refers = any(rule in schema_json for rule in _REFERENCES)
+    return is_within(instance, max_values=_CHEAP_VALUES, max_depth=_CHEAP_DEPTH if refers else MAX_DEPTH)
+
+
+def is_within(instance: Any, *, max_values: int, max_depth: int = MAX_DEPTH) -> bool:
+    """Whether a JSON value holds no more values, and no more levels of them, than these."""
     values, level = 0, [instance]
-    for _ in range(_CHEAP_DEPTH if refers else MAX_DEPTH):
+    for _ in range(max_depth):
         values += len(level)
-        if values > _CHEAP_VALUES:
+        if values > max_values:
             return False
         level = [child for value in level for child in _children(value)]
         if not level:
@@ -88,7 +93,7 @@ def violations(schema: Mapping[str, Any], instance: Any) -> tuple[Violation, ...
     validator = validator_class(dict(schema), registry=jsonschema_specifications.REGISTRY)
     try:
         # Where a property's schema is `false` the reference does not say which; the deciding engine does.
-        told = (error for error in validator.iter_errors(instance) if error.validator is not None)
+        told = (error for error in validator.iter_errors(instance) if error.validator)
         errors = list(islice(told, MAX_VIOLATIONS))
         found = [violation for error in errors for violation in _describe(error)]
     except (RecursionError, ArithmeticError, re.error, referencing.exceptions.Unresolvable):
@@ -219,9 +224,13 @@ def _best_branch(error: _Error, pointer: str) -> Violation:
     """One violation for a failed `anyOf`/`oneOf`: what the form that fits best still lacks."""
     branches: dict[int, list[_Error]] = {}
     for sub in error.context or ():
+        if not sub.schema_path:
+            continue  # a branch that is `false`; the reference does not say which
         branches.setdefault(cast("int", sub.schema_path[0]), []).append(sub)
     kinds = [_type_error(subs) for subs in branches.values()]
     options = cast("list[Any]", error.validator_value)
+    if not branches:
+        return Violation(pointer, str(error.validator), "is not allowed here", None, shown(error.instance))
     if all(kinds) and len(kinds) == len(options):
         allowed = ", ".join(dict.fromkeys(_types(sub.validator_value) for sub in kinds if sub))
         message = f"must be one of these types: {allowed}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from itertools import islice
 from typing import Any, cast
 
 import jsonschema
@@ -18,7 +17,7 @@ import jsonschema_rs
 from tool_registry.arguments import strict_json
 from tool_registry.definition import schema_text
 from tool_registry.errors import InvalidSchema, Violation
-from tool_registry.explain import MAX_VIOLATIONS, bounded_pointer, pointer_of
+from tool_registry.explain import MAX_VIOLATIONS, bounded_pointer, is_within, pointer_of
 from tool_registry.nullable import with_nulls
 
 MAX_SCHEMA_BYTES = 256 * 1024
@@ -27,7 +26,7 @@ MAX_SCHEMA_NODES = 10_000
 _BACKTRACK_LIMIT = 100_000
 _MASK = "the value"
 _SLOW_CHECK_NODES = 1_000
-_MAX_ERRORS = 1_000
+_MAX_VALUES = 2_000
 DECIDED_RULES = frozenset({"format", "falseSchema"})
 """Rules that only the deciding engine checks, or places."""
 
@@ -84,11 +83,11 @@ class CompiledSchema:
         _check(schema, nodes)
         self.rules: Mapping[str, Any] = schema
         self.rules_text = text
-        self._validator = _compile(schema)
+        self._validator = compile_validator(schema)
         if '"nullable"' in text:
             self.rules = with_nulls(schema)
             self.rules_text = schema_text(self.rules)
-            self._validator = _compile(self.rules)
+            self._validator = compile_validator(self.rules)
 
     def accepts(self, params: Mapping[str, Any]) -> bool:
         """The verdict. Formats are asserted."""
@@ -100,8 +99,7 @@ class CompiledSchema:
     def masked_violations(self, params: Mapping[str, Any]) -> tuple[Violation, ...]:
         """The deciding engine's own words, without values; for when the reference finds nothing."""
         try:
-            found = islice(self._validator.iter_errors(params), MAX_VIOLATIONS)
-            return tuple(_masked(error) for error in found)
+            return tuple(_masked(error) for error in self._errors(params)[:MAX_VIOLATIONS])
         except ValueError:
             return (Violation("", "json", "holds text or a number that JSON can't carry"),)
 
@@ -115,20 +113,23 @@ class CompiledSchema:
         """
         if None not in params.values() or self.accepts(params):
             return params, ()
-        paths = [error.instance_path for error in islice(self._validator.iter_errors(params), _MAX_ERRORS)]
+        nulls = {name: None for name, value in params.items() if value is None}
+        large = not is_within(params, max_values=_MAX_VALUES)
+        paths = [error.instance_path for error in self._errors(nulls if large else params)]
         refused = {path[0] for path in paths if len(path) == 1}
         dropped = [name for name, value in params.items() if value is None and name in refused]
         kept = {name: value for name, value in params.items() if name not in dropped}
         return (kept if dropped else params), tuple(pointer_of([name]) for name in dropped)
 
-
-def compile_validator(schema: Any) -> _Compiled:
-    """The deciding engine's validator for any schema, boolean ones and those of other roots too.
-
-    Raises:
-        InvalidSchema: the engine can't take it, or a reference leaves it.
-    """
-    return _compile(schema)
+    def _errors(self, params: Mapping[str, Any]) -> list[Any]:
+        """Every error; the first one of large params, since the engine makes all of them at once."""
+        if is_within(params, max_values=_MAX_VALUES):
+            return list(self._validator.iter_errors(params))
+        try:
+            self._validator.validate(params)
+        except jsonschema_rs.ValidationError as first:
+            return [first]
+        return []
 
 
 def _masked(error: Any) -> Violation:
@@ -203,7 +204,12 @@ def _check(schema: dict[str, Any], nodes: int) -> None:
         raise InvalidSchema(f"not a valid JSON Schema: at {where}: {error.message[:300]}") from None
 
 
-def _compile(schema: Any) -> _Compiled:
+def compile_validator(schema: Any) -> _Compiled:
+    """The deciding engine's validator for any schema, boolean ones and those of other roots too.
+
+    Raises:
+        InvalidSchema: the engine can't take it, or a reference leaves it.
+    """
     make = functools.partial(
         jsonschema_rs.validator_for, schema, validate_formats=True, offline=True, mask=_MASK
     )

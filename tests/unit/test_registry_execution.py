@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -37,6 +38,14 @@ QUERY: dict[str, Any] = {
     "required": ["q"],
     "additionalProperties": False,
 }
+
+
+def always(_params: Mapping[str, Any]) -> bool:
+    return True
+
+
+def dangerous(params: Mapping[str, Any]) -> bool:
+    return params.get("dangerous") is True
 
 
 def returning(result: Any, name: str = "tool", **more: Any) -> RegistryTool:
@@ -109,7 +118,7 @@ async def test_a_proxy_is_not_validated_where_it_only_stands_in() -> None:
 async def test_checks_come_in_order_and_the_first_one_that_fails_answers() -> None:
     """Visibility before the schema, the schema before approval, approval before the rate."""
     tool = RegistryTool(
-        schema=QUERY, approval=Approval.BY_PARAMS, needs_approval=lambda _p: True, rate_limit=RateLimit(1, 60)
+        schema=QUERY, approval=Approval.BY_PARAMS, needs_approval=always, rate_limit=RateLimit(1, 60)
     )
     stand = CallStand(tool, hosted=True)
     with pytest.raises(InvalidParams):
@@ -144,9 +153,7 @@ async def test_a_hosted_call_of_a_gated_tool_is_refused_as_hidden() -> None:
 
 
 async def test_approval_by_params_asks_for_the_dangerous_ones_only() -> None:
-    tool = RegistryTool(
-        approval=Approval.BY_PARAMS, needs_approval=lambda params: params.get("dangerous") is True
-    )
+    tool = RegistryTool(approval=Approval.BY_PARAMS, needs_approval=dangerous)
     stand = CallStand(tool, hosted=True)
     await stand.call(dangerous=False)
     with pytest.raises(ApprovalRequired):

@@ -12,6 +12,9 @@ from tool_registry.errors import InvalidParams, Violation
 from tool_registry.explain import cheap, closest, pointer_of, shown, violations, without_sensitive
 
 
+ANY: dict[str, Any] = {}
+
+
 def the(schema: dict[str, Any], instance: Any) -> Violation:
     """The only violation."""
     (found,) = violations(schema, instance)
@@ -115,7 +118,7 @@ async def test_an_unknown_property_is_named_with_the_nearest_known_one(
     schema: list[str], params: dict[str, Any], name: str, near: str
 ) -> None:
     """BR-080."""
-    closed = {"type": "object", "properties": dict.fromkeys(schema, {}), "additionalProperties": False}
+    closed = {"type": "object", "properties": {key: ANY for key in schema}, "additionalProperties": False}
     error = await refusal(closed, **params)
     assert error.violations[0].pointer == f"/{name}"
     assert f"unknown property '{name}'; did you mean '{near}'?" in error.message
@@ -131,7 +134,7 @@ async def test_extra_properties_pass_where_nothing_forbids_them_and_are_held_to_
 
 
 def test_unknown_properties_beside_patterns_are_named() -> None:
-    schema = {"properties": {"a": {}}, "patternProperties": {"^x-": {}}, "additionalProperties": False}
+    schema = {"properties": {"a": ANY}, "patternProperties": {"^x-": ANY}, "additionalProperties": False}
     assert [one.pointer for one in violations(schema, {"a": 1, "x-b": 2, "c": 3})] == ["/c"]
 
 
@@ -265,7 +268,7 @@ def test_absurd_names_are_cut_everywhere() -> None:
 def test_a_schema_of_absurd_texts_gives_short_violations() -> None:
     names = [f"{number}{'n' * 2_000}" for number in range(50)]
     for schema, value in (
-        ({"properties": dict.fromkeys(names, {}), "additionalProperties": False}, {"q": 1}),
+        ({"properties": {key: ANY for key in names}, "additionalProperties": False}, {"q": 1}),
         (prop({"enum": names}), {"v": "q"}),
         (prop({"pattern": "^" + "n" * 5_000}), {"v": "q"}),
         ({"required": names}, {}),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -29,6 +31,10 @@ EVERY = list(
 )
 
 
+def always(_params: Mapping[str, Any]) -> bool:
+    return True
+
+
 def expected(
     source: ToolSource,
     domain: ToolDomain,
@@ -40,7 +46,7 @@ def expected(
 ) -> str | None:
     """The same rules, said as a list of what is wrong, most telling first."""
     wrong = [
-        (offered != "any" and offered != caller, "wrong_surface"),
+        (offered not in {"any", caller}, "wrong_surface"),
         (domain is ToolDomain.CONTAINER, "container_only"),
         (source is ToolSource.MANAGEMENT, "management"),
         (source not in HOSTED, "source_not_hosted"),
@@ -111,7 +117,7 @@ async def test_catalogue_and_execution_agree_about_every_source_and_approval() -
 
 def test_a_tool_whose_approval_depends_on_arguments_is_advertised() -> None:
     registry = ToolRegistry()
-    registry.register(RegistryTool(approval=Approval.BY_PARAMS, needs_approval=lambda _params: True))
+    registry.register(RegistryTool(approval=Approval.BY_PARAMS, needs_approval=always))
     assert [tool.name for tool in build_catalogue(registry).tools] == ["tool"]
 
 

@@ -53,7 +53,13 @@ async def test_the_older_success_flag_is_taken(orchestrator: Wired, success: boo
 
 async def test_the_same_report_again_is_fine_and_another_is_refused(orchestrator: Wired) -> None:
     worker = await orchestrator.worker()
-    report: dict[str, Any] = {"outcome": "failed", "reason": "a", "message": "m", "iterations": 2, "result": [1]}
+    report: dict[str, Any] = {
+        "outcome": "failed",
+        "reason": "a",
+        "message": "m",
+        "iterations": 2,
+        "result": [1],
+    }
     await worker.upload_changes()
     for _ in range(3):
         assert (await worker.post("complete", report)).status_code == 200
@@ -100,5 +106,3 @@ async def test_a_result_that_arrives_while_the_container_is_stopped_counts(orche
     assert (await worker.complete("completed", message="just in time")).status_code == 200
     job = await orchestrator.ended(worker.job_id)
     assert (job.state, job.message) == ("completed", "just in time")
-
-

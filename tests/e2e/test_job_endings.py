@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -77,11 +77,13 @@ class Service:
     def run(self, script: Path, **asked: Any) -> str:
         return self.ask("POST", "jobs", {"task": "t", "model": f"scripted:{script}", **asked})["id"]
 
-    def until(self, job_id: str, holds: Callable[[dict[str, Any]], bool], within_s: float = 90.0) -> dict[str, Any]:
+    def until(
+        self, job_id: str, holds: Callable[[dict[str, Any]], bool], within_s: float = 90.0
+    ) -> dict[str, Any]:
         end = time.monotonic() + within_s
         while not holds(job := self.ask("GET", f"jobs/{job_id}")):
             assert time.monotonic() < end, job
-            os.sched_yield()
+            threading.Event().wait(0.05)  # another process has no event to wait for
         return job
 
     def events(self, job_id: str, kind: str) -> list[dict[str, Any]]:

@@ -11,7 +11,8 @@ PortsideError (tool_registry.errors)
 ├── Unauthorised         the token is missing, invalid, expired or revoked
 ├── JobMismatch          a valid token of another job
 ├── ModelFailed          the model's provider failed after its retries
-└── EngineDown           no container engine answers
+├── EngineDown           no container engine answers
+└── HomeTaken            another orchestrator looks after this state directory
 """
 
 from __future__ import annotations
@@ -80,6 +81,12 @@ class EngineDown(PortsideError):
 
     code = "engine_unavailable"
     retryable = True
+
+
+class HomeTaken(PortsideError):
+    """Another orchestrator looks after this state directory."""
+
+    code = "home_taken"
 
 
 class ModelFailed(PortsideError):

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
-import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import httpx
 from pydantic import SecretStr
 from starlette.types import ASGIApp
 
-from container.adapters.docker.discovery import candidates, discover
+from container.adapters.docker.discovery import Candidate, candidates, discover
 from container.adapters.docker.engine import DockerEngine
 from container.adapters.docker.image import WorkerImage
+from container.engine.port import SandboxEngine
 from orchestrator.adapters.blobs.files import FileBlobStore
 from orchestrator.adapters.db.network_store import SqlNetworkStore
 from orchestrator.adapters.db.stores import Stores, open_stores
@@ -31,6 +29,7 @@ from orchestrator.adapters.secrets.sealing import AesGcmSealer
 from orchestrator.adapters.sockets.unix import UnixJobSockets, UnixSocket
 from orchestrator.domain.jobs import Job, JobId
 from orchestrator.domain.plan import PlanRules
+from orchestrator.home import operator_token, prepare_home, socket_root
 from orchestrator.http.app import AppServices, create_app
 from orchestrator.http.auth import SOCKET_JOB, OperatorGate
 from orchestrator.http.operator_jobs import JobDefaults, OperatorServices
@@ -75,10 +74,10 @@ OnWait = Callable[[str, float, str], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Orchestrator:
-    """A running orchestrator; leave its stack to end it.
+    """An orchestrator; close it to end it.
 
     Attributes:
-        app: the ASGI application, already served on `settings.api_socket`.
+        app: the ASGI application.
         registry: the tools; whoever embeds Portside adds its own here.
     """
 
@@ -88,7 +87,7 @@ class Orchestrator:
     stack: AsyncExitStack
 
     async def close(self) -> None:
-        """Stop serving; containers that run go on and are adopted by the next run."""
+        """Stop; containers that run go on and are adopted by the next run."""
         await self.stack.aclose()
 
 
@@ -102,13 +101,18 @@ async def open_engine(settings: Settings, *, needed: bool = True) -> DockerEngin
     Raises:
         EngineUnavailable: none answers; the message lists what was tried.
     """
-    places = candidates(
-        explicit=settings.engine_url or None, environment=os.environ, home=settings.home, uid=os.getuid()
-    )
+    places = engine_places(settings)
     found = await discover(places)
     if found.endpoint is None and not needed:
         return DockerEngine(places[0].endpoint)
     return DockerEngine(found.require())
+
+
+def engine_places(settings: Settings) -> list[Candidate]:
+    """Where engines are looked for, the likeliest first."""
+    return candidates(
+        explicit=settings.engine_url or None, environment=os.environ, home=settings.home, uid=os.getuid()
+    )
 
 
 def worker_image(settings: Settings, engine: DockerEngine) -> WorkerImage:
@@ -118,23 +122,68 @@ def worker_image(settings: Settings, engine: DockerEngine) -> WorkerImage:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What an orchestrator is given beside its settings.
+
+    Attributes:
+        image: answers the image of jobs that name none, made ready if need be.
+        models: providers in place of built-in ones, by the prefix of their models' names.
+    """
+
+    engine: SandboxEngine
+    image: Callable[[], Awaitable[str]]
+    models: Mapping[str, ModelProvider] = field(default_factory=dict[str, ModelProvider])
+
+
 async def start(settings: Settings, engine: DockerEngine) -> Orchestrator:
-    """Wire everything and begin to serve.
+    """Wire everything over a Docker engine, look after jobs and serve on `settings.api_socket`.
+
+    `own_home` comes first.
 
     Raises:
         PortsideError, StoreError, OSError: it can't start; nothing is left running.
     """
+    return await start_over(settings, Outside(engine, _image_of(settings, engine)))
+
+
+async def start_over(settings: Settings, outside: Outside) -> Orchestrator:
+    """The same over any engine, which is closed at the end."""
     async with AsyncExitStack() as stack:
+        stack.push_async_callback(outside.engine.close)
+        return await _wire(settings, outside, stack)
+
+
+async def open_desk(settings: Settings, *, tools: bool) -> Orchestrator:
+    """Wire everything, but look after no job and serve on no socket: to look at what is there.
+
+    Any number may be open beside a running orchestrator.
+
+    Args:
+        settings: which home.
+        tools: load WASM tools and connect MCP servers.
+
+    Raises:
+        PortsideError, StoreError, OSError: as `start`.
+    """
+    async with AsyncExitStack() as stack:
+        engine = DockerEngine(engine_places(settings)[0].endpoint)
         stack.push_async_callback(engine.close)
-        return await _wire(settings, engine, stack)
+        base = await _open_base(settings, stack)
+        desk = await _open_tools(base)
+        if tools:
+            await _fill(desk)
+        outside = Outside(engine, _image_of(settings, engine))
+        app = await _application(base, desk, await _open_jobs(base, desk, outside))
+        return Orchestrator(settings, app, desk.registry, stack.pop_all())
 
 
-async def _wire(settings: Settings, engine: DockerEngine, stack: AsyncExitStack) -> Orchestrator:
+async def _wire(settings: Settings, outside: Outside, stack: AsyncExitStack) -> Orchestrator:
     base = await _open_base(settings, stack)
     tools = await _open_tools(base)
-    jobs = await _open_jobs(base, tools, engine)
-    gate = OperatorGate(await asyncio.to_thread(_operator_token, settings.operator_token_file))
-    app = create_app(_services(base, tools, jobs, gate))
+    await _fill(tools)
+    jobs = await _open_jobs(base, tools, outside)
+    app = await _application(base, tools, jobs)
     jobs.sockets.serve(app)
     await jobs.supervisor.start()
     stack.push_async_callback(jobs.supervisor.close)
@@ -147,6 +196,17 @@ async def _wire(settings: Settings, engine: DockerEngine, stack: AsyncExitStack)
     stack.push_async_callback(api.close)
     stack.callback(jobs.parts.timeline.close)
     return Orchestrator(settings, app, tools.registry, stack.pop_all())
+
+
+async def _application(base: _Base, tools: _Tools, jobs: _Jobs) -> ASGIApp:
+    gate = OperatorGate(await asyncio.to_thread(operator_token, base.settings.operator_token_file))
+    return create_app(_services(base, tools, jobs, gate))
+
+
+async def _fill(tools: _Tools) -> None:
+    """Load the WASM tools and begin to connect the MCP servers."""
+    await tools.desk.load()
+    tools.mcp.start()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +223,26 @@ class _Base:
     stack: AsyncExitStack
 
 
+async def open_state(settings: Settings, clock: SystemClock) -> Stores:
+    """The stores of a home, whose schema is left as it is.
+
+    Raises:
+        PortsideError, StoreError, OSError: the master key or the database can't be used.
+    """
+    master = await asyncio.to_thread(MasterKey.load, settings.home, _secret(settings.master_key))
+    return await open_stores(settings.database, sealer=AesGcmSealer(master), clock=clock)
+
+
+async def open_wasm(settings: Settings, clock: SystemClock) -> WasmRuntime:
+    """What compiles and runs WASM tools."""
+    key = await asyncio.to_thread(load_or_create_key, settings.home / "keys" / "wasm-cache.key")
+    return WasmRuntime(cache_dir=settings.cache_dir / "wasm", cache_key=key, clock=clock)
+
+
 async def _open_base(settings: Settings, stack: AsyncExitStack) -> _Base:
     clock = SystemClock()
-    instance = await asyncio.to_thread(_prepare_home, settings.home)
-    master = await asyncio.to_thread(MasterKey.load, settings.home, _secret(settings.master_key))
-    stores = await open_stores(settings.database, sealer=AesGcmSealer(master), clock=clock)
+    instance = await asyncio.to_thread(prepare_home, settings.home)
+    stores = await open_state(settings, clock)
     stack.push_async_callback(stores.close)
     await stores.database.migrate()
     return _Base(
@@ -211,15 +286,10 @@ async def _open_tools(base: _Base) -> _Tools:
         explainer=SubprocessExplainer(),
         hosted=True,
     )
-    wasm = WasmRuntime(
-        cache_dir=settings.cache_dir / "wasm",
-        cache_key=await asyncio.to_thread(load_or_create_key, settings.home / "keys" / "wasm-cache.key"),
-        clock=clock,
-    )
+    wasm = await open_wasm(settings, clock)
     base.stack.push_async_callback(wasm.close)
     by_hand = ToolExecutor(registry, replace(around, hosted=False))
     desk = ToolDesk(registry, by_hand, WasmFiles(wasm), base.ids, tools_dir=settings.tools_dir)
-    await desk.load()
     mcp = McpServers(
         await asyncio.to_thread(load_config, settings.mcp_file),
         on_tools=lambda owner, offers, instructions: registry.replace(
@@ -227,7 +297,6 @@ async def _open_tools(base: _Base) -> _Tools:
         ),
         resolve_secret=stores.secrets.get,
     )
-    mcp.start()
     base.stack.push_async_callback(mcp.close)
     executor = ToolExecutor(registry, around)
     return _Tools(registry, executor, desk, mcp, NetworkMembership(network), outputs, audit)
@@ -250,7 +319,7 @@ class _Jobs:
             wake()
 
 
-async def _open_jobs(base: _Base, tools: _Tools, engine: DockerEngine) -> _Jobs:
+async def _open_jobs(base: _Base, tools: _Tools, outside: Outside) -> _Jobs:
     settings, stores = base.settings, base.stores
     timeline = Timeline(stores.events, base.clock, base.redactor)
     active = ActiveJobs(stores.jobs, base.clock)
@@ -259,18 +328,18 @@ async def _open_jobs(base: _Base, tools: _Tools, engine: DockerEngine) -> _Jobs:
         stores.signing_keys, active, base.clock, base.ids, lifetime_s=settings.token_lifetime_s
     )
     await tokens.load_keys()
-    sockets = UnixJobSockets(_socket_root() / base.instance[:8], mark=SOCKET_JOB)
+    sockets = UnixJobSockets(socket_root(base.instance), mark=SOCKET_JOB)
     base.stack.push_async_callback(sockets.close_all)
     launcher = Launcher(
         parts,
-        engine=engine,
+        engine=outside.engine,
         tokens=tokens,
         sockets=sockets,
-        settings=LaunchSettings(base.instance, _image_of(settings, engine), settings.stop_grace_s),
+        settings=LaunchSettings(base.instance, outside.image, settings.stop_grace_s),
     )
     supervisor = Supervisor(
         parts,
-        engine=engine,
+        engine=outside.engine,
         launcher=launcher,
         sockets=sockets,
         membership=tools.membership,
@@ -280,7 +349,7 @@ async def _open_jobs(base: _Base, tools: _Tools, engine: DockerEngine) -> _Jobs:
             stop_grace_s=settings.stop_grace_s,
         ),
     )
-    models = _models(settings, timeline, base.clock)
+    models = _models(settings, timeline, base.clock, outside.models)
     base.stack.push_async_callback(models.close)
     return _Jobs(parts, tokens, sockets, supervisor, models, [supervisor.wake])
 
@@ -292,6 +361,7 @@ def _services(base: _Base, tools: _Tools, jobs: _Jobs, gate: OperatorGate) -> Ap
         membership=tools.membership,
         secrets=stores.secrets,
         sockets=jobs.sockets,
+        registry=tools.registry,
         wake=jobs.wake,
     )
     executions = ExecutionService(
@@ -307,7 +377,7 @@ def _services(base: _Base, tools: _Tools, jobs: _Jobs, gate: OperatorGate) -> Ap
         worker=WorkerServices(jobs.tokens, reports, Catalogues(tools.registry), tools.outputs),
         operators=OperatorServices(
             gate=gate,
-            jobs=JobService(jobs.parts, jobs.wake),
+            jobs=JobService(jobs.parts, jobs.wake, models=jobs.models),
             timeline=jobs.parts.timeline,
             audit=stores.audit,
             audit_log=tools.audit,
@@ -349,17 +419,42 @@ def _image_of(settings: Settings, engine: DockerEngine) -> Callable[[], Awaitabl
     return ready
 
 
-def _models(settings: Settings, timeline: Timeline, clock: SystemClock) -> ModelRouter:
+def _models(
+    settings: Settings, timeline: Timeline, clock: SystemClock, more: Mapping[str, ModelProvider]
+) -> ModelRouter:
     async def on_wait(job_id: str, seconds: float, reason: str) -> None:
         text = f"the model's provider asks to wait {seconds:.1f} s: {reason}"
         await timeline.note(JobId(job_id), "log", level="warning", text=text)
 
+    return _router(settings, on_wait, clock, more)
+
+
+def check_model(settings: Settings, model: str) -> None:
+    """Refuse a model that no request could be answered with here.
+
+    Raises:
+        ModelError: it is unknown, its key is not set, or its script can't be used.
+    """
+
+    async def nobody_waits(_job_id: str, _seconds: float, _reason: str) -> None: ...
+
+    _router(settings, nobody_waits, SystemClock(), {}).check(model)
+
+
+def _router(
+    settings: Settings, on_wait: OnWait, clock: SystemClock, more: Mapping[str, ModelProvider]
+) -> ModelRouter:
+    """The models that can be asked here: scripts, and the providers that have a key or an address."""
+
     def hosted(dialect: Literal["openai", "anthropic"]) -> OnDemand:
         return OnDemand(lambda: _hosted(dialect, settings, on_wait, clock))
 
-    return ModelRouter(
-        {"openai": hosted("openai"), "anthropic": hosted("anthropic"), "scripted": ScriptedModels()}
-    )
+    providers: dict[str, ModelProvider] = {"scripted": ScriptedModels()}
+    if settings.openai_api_key or settings.model_base_url:
+        providers["openai"] = hosted("openai")
+    if settings.anthropic_api_key or settings.model_base_url:
+        providers["anthropic"] = hosted("anthropic")
+    return ModelRouter({**providers, **more})
 
 
 def _hosted(
@@ -385,28 +480,6 @@ async def _missing(stores: Stores, supervisor: Supervisor) -> str:
     return supervisor.engine_error
 
 
-def _prepare_home(home: Path) -> str:
-    """Make the state directory, readable by its owner only; answers this orchestrator's own id."""
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    home.chmod(0o700)
-    for name in ("keys", "tools", "cache", "blobs"):
-        (home / name).mkdir(exist_ok=True, mode=0o700)
-    file = home / "instance-id"
-    if not file.exists():
-        draft = file.with_name(f"{file.name}.{os.getpid()}")
-        draft.write_text(uuid.uuid4().hex)
-        draft.replace(file)
-    return file.read_text().strip()
-
-
-def _operator_token(file: Path) -> str:
-    """The operators' token; made at the first start, readable by the owner only."""
-    if not file.exists():
-        file.touch(mode=0o600)
-        file.write_text(secrets.token_urlsafe(32))
-    return file.read_text().strip()
-
-
 def _known_secrets(settings: Settings) -> dict[str, str]:
     keys = {"OPENAI_API_KEY": settings.openai_api_key, "ANTHROPIC_API_KEY": settings.anthropic_api_key}
     return {name: key.get_secret_value() for name, key in keys.items() if key is not None}
@@ -414,10 +487,3 @@ def _known_secrets(settings: Settings) -> dict[str, str]:
 
 def _secret(value: SecretStr | None) -> str | None:
     return value.get_secret_value() if value is not None else None
-
-
-def _socket_root() -> Path:
-    """Short, since a socket's path has 107 bytes at most."""
-    if os.getuid() == 0:
-        return Path("/run/portside")
-    return Path(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}") / "portside"

@@ -126,6 +126,7 @@ class ToolExecutor:
             verdict = "error" if output.is_error else "ok"
         except CallError as error:
             verdict, rules = error.code, tuple(one.rule for one in error.violations)
+            error.message = self._around.redactor.text(error.message)
             raise
         except asyncio.CancelledError:
             verdict = "cancelled"

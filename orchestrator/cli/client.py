@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
 
 import httpx
+from starlette.types import ASGIApp
 
 from orchestrator.cli.failures import CommandFailed
 from orchestrator.settings import Settings
 
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 _CHUNK_BYTES = 256 * 1024
+_KNOCK_S = 5.0
+_SILENCE_S = 60.0  # the stream says every ten seconds that it lives
 
 
 class ApiProblem(CommandFailed):
@@ -27,17 +30,35 @@ class ApiProblem(CommandFailed):
 
 
 class OperatorClient:
-    """Asks a running orchestrator.
+    """Asks an orchestrator.
+
+    Attributes:
+        embedded: the orchestrator lives in this process, and ends with it.
 
     Raises:
         ApiProblem: from every method, for what the orchestrator refused.
         CommandFailed: it can't be reached.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self._socket = settings.api_socket
+    def __init__(
+        self, settings: Settings, transport: httpx.AsyncBaseTransport, *, where: str, embedded: bool
+    ) -> None:
+        self.embedded = embedded
+        self._where = where
+        self._transport = transport
         self._token_file = settings.operator_token_file
         self._http: httpx.AsyncClient | None = None
+
+    @classmethod
+    def over_socket(cls, settings: Settings, *, embedded: bool = False) -> Self:
+        """A client of whoever listens on the home's socket."""
+        socket = str(settings.api_socket)
+        return cls(settings, httpx.AsyncHTTPTransport(uds=socket), where=socket, embedded=embedded)
+
+    @classmethod
+    def over_app(cls, settings: Settings, app: ASGIApp) -> Self:
+        """A client of an application in this process; answers come whole, never as a stream."""
+        return cls(settings, httpx.ASGITransport(app), where="in this process", embedded=True)
 
     async def __aenter__(self) -> Self:
         try:
@@ -47,7 +68,7 @@ class OperatorClient:
                 f"the operator token {self._token_file} can't be read: {error.strerror}"
             ) from None
         self._http = httpx.AsyncClient(
-            transport=httpx.AsyncHTTPTransport(uds=str(self._socket)),
+            transport=self._transport,
             base_url="http://portside",
             headers={"Authorization": f"Bearer {token}"},
             timeout=_TIMEOUT,
@@ -64,7 +85,7 @@ class OperatorClient:
     async def reachable(self) -> bool:
         """Whether an orchestrator answers."""
         try:
-            return (await self._client.get("/health")).status_code == 200
+            return (await self._client.get("/health", timeout=_KNOCK_S)).status_code == 200
         except httpx.HTTPError:
             return False
 
@@ -90,24 +111,35 @@ class OperatorClient:
 
     async def bytes(self, path: str) -> bytes:
         """A GET's bytes."""
-        answer = await self._send("GET", path)
+        answer = await self._send("GET", path, timeout=_SILENCE_S)
         return answer.content
 
-    async def events(self, job_id: str, *, after: int = 0) -> AsyncIterator[dict[str, Any]]:
-        """A job's timeline as it grows; ends when the job has ended."""
-        async with self._client.stream(
-            "GET",
-            f"/api/v1/jobs/{job_id}/events",
-            params={"after": after},
-            headers={"Accept": "text/event-stream"},
-            timeout=httpx.Timeout(None, connect=5.0),
-        ) as answer:
-            if answer.status_code != 200:
-                await answer.aread()
-                raise _problem(answer)
-            async for line in answer.aiter_lines():
-                if line.startswith("data: "):
-                    yield json.loads(line[6:])
+    async def events(self, job_id: str, *, after: int = 0) -> AsyncGenerator[dict[str, Any]]:
+        """A job's timeline as it grows; ends when the job has ended, or the orchestrator has."""
+        try:
+            async with self._client.stream(
+                "GET",
+                f"/api/v1/jobs/{job_id}/events",
+                params={"after": after},
+                headers={"Accept": "text/event-stream"},
+                timeout=httpx.Timeout(_SILENCE_S, connect=5.0),
+            ) as answer:
+                if answer.status_code != 200:
+                    await answer.aread()
+                    raise _problem(answer)
+                async for line in _lines(answer):
+                    if line.startswith(b"data: "):
+                        yield json.loads(line[6:])
+        except httpx.HTTPError:
+            return  # the orchestrator ended, or is stuck: whoever watches looks whether the job goes on
+
+    async def timeline(self, job_id: str, *, after: int = 0) -> list[dict[str, Any]]:
+        """A job's timeline up to now."""
+        events: list[dict[str, Any]] = []
+        while page := await self.get(f"/api/v1/jobs/{job_id}/events", after=after):
+            events += page
+            after = page[-1]["position"]
+        return events
 
     @property
     def _client(self) -> httpx.AsyncClient:
@@ -124,7 +156,9 @@ class OperatorClient:
         try:
             answer = await self._client.request(method, path, **options)
         except httpx.HTTPError as error:
-            raise CommandFailed(f"the orchestrator at {self._socket} does not answer: {error}") from None
+            raise CommandFailed(
+                f"the orchestrator ({self._where}) does not answer: {error or type(error).__name__}"
+            ) from None
         if answer.is_success:
             return answer
         raise _problem(answer)
@@ -142,6 +176,15 @@ def _problem(answer: httpx.Response) -> ApiProblem:
     if not isinstance(body, dict):
         body = {"detail": f"the orchestrator answered {answer.status_code}"}
     return ApiProblem(cast("dict[str, Any]", body))
+
+
+async def _lines(answer: httpx.Response) -> AsyncIterator[bytes]:
+    """Lines as the stream means them: other line breaks than LF stand inside of what agents wrote."""
+    rest = b""
+    async for chunk in answer.aiter_bytes():
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            yield line
 
 
 async def _chunks(file: Path) -> AsyncIterator[bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 FAILED = 1
 USAGE = 2
 JOB_FAILED = 3
+INTERRUPTED = 130
 
 
 class CommandFailed(Exception):

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.syntax import Syntax
-
 from orchestrator.cli.client import OperatorClient
 from orchestrator.cli.failures import JOB_FAILED
 from orchestrator.cli.output import Output
 from orchestrator.cli.patch import apply_patch
-from orchestrator.cli.summary import calls_table
-from orchestrator.cli.timeline import TimelinePrinter
+from orchestrator.cli.summary import calls_of, calls_table
+from orchestrator.cli.visible import one_line, visible
 from orchestrator.cli.workspace import pack
 
 
@@ -46,19 +44,6 @@ async def launch(client: OperatorClient, request: RunRequest) -> dict[str, Any]:
     return await client.post("/api/v1/jobs", body)
 
 
-async def watch(client: OperatorClient, job_id: str, output: Output) -> list[dict[str, Any]]:
-    """Show the timeline until the job has ended; answers all of its events."""
-    printer = TimelinePrinter(output.console)
-    events: list[dict[str, Any]] = []
-    async for event in client.events(job_id):
-        events.append(event)
-        if output.as_json:
-            output.json_line({"event": event})
-        else:
-            printer.show(event)
-    return events
-
-
 async def conclude(
     client: OperatorClient,
     job_id: str,
@@ -76,29 +61,28 @@ async def conclude(
     if job["changes_bytes"] is not None:
         patch = await client.bytes(f"/api/v1/jobs/{job['id']}/diff")
     done = job["state"] == "completed"
-    if done and request.apply and request.workspace is not None:
-        apply_patch(patch, request.workspace)
     if output.as_json:
         output.json_line({"job": job, "diff": patch.decode("utf-8", "replace")})
     else:
-        _show(job, events, patch, request, output)
+        _show(job, events, patch, output)
+    if done and request.apply and request.workspace is not None:
+        apply_patch(patch, request.workspace)
+        output.say(f"applied to {request.workspace}")
     return 0 if done else JOB_FAILED
 
 
-def _show(
-    job: dict[str, Any], events: list[dict[str, Any]], patch: bytes, request: RunRequest, output: Output
-) -> None:
+def _show(job: dict[str, Any], events: list[dict[str, Any]], patch: bytes, output: Output) -> None:
     console = output.console
     if patch.strip():
-        console.print(Syntax(patch.decode("utf-8", "replace"), "diff", background_color="default"))
-    console.print(calls_table(events))
+        output.diff(patch)
+    console.print(calls_table(calls_of(events)))
     if job["message"]:
-        console.print(job["message"], markup=False, highlight=False)
+        console.print(visible(job["message"]), markup=False, highlight=False)
     if job["state"] != "completed":
-        console.print(f"job {job['id']} {job['state']}: {job['reason']}", style="bold red", markup=False)
+        console.print(
+            f"job {job['id']} {job['state']}: {one_line(job['reason'], 2000)}", style="bold red", markup=False
+        )
     elif not patch.strip():
-        console.print("the job changed no files", style="bold")
-    elif request.apply and request.workspace is not None:
-        console.print(f"applied to {request.workspace}", style="bold green")
+        console.print("the job changed no files", style="bold", markup=False)
     else:
-        console.print(f"apply it with: portside jobs apply {job['id']}", style="bold")
+        console.print(f"apply it with: portside jobs apply {job['id']}", style="bold", markup=False)

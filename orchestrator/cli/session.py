@@ -1,70 +1,209 @@
-"""An orchestrator for a command: the running one, or one embedded in this process."""
+"""An orchestrator for a command: the running one, one embedded in this process, or a desk that only looks."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
 from container.engine.errors import EngineError
 from orchestrator.cli.client import OperatorClient
 from orchestrator.cli.failures import CommandFailed
+from orchestrator.errors import HomeTaken
+from orchestrator.home import own_home, prepare_home
 from orchestrator.logs import log_to
 from orchestrator.ports.errors import StoreError
+from orchestrator.ports.models import ModelError
 from orchestrator.settings import Settings
 from tool_registry.errors import PortsideError
 
+if TYPE_CHECKING:
+    from orchestrator.main import DockerEngine, Orchestrator
+
 Say = Callable[[str], None]
+
+MCP_WAIT_S = 10.0
+_TAKEN_WAIT_S = 30.0
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What an embedded orchestrator must have before it is started.
+
+    Attributes:
+        engine: a container engine that answers, and the worker image on it.
+        model: one that can answer here; "" for none.
+        tools: every MCP server has answered or failed, within ten seconds.
+    """
+
+    engine: bool = True
+    model: str = ""
+    tools: bool = True
+
+
+async def running(settings: Settings) -> bool:
+    """Whether an orchestrator answers on the home's socket."""
+    if not (settings.api_socket.exists() and settings.operator_token_file.exists()):
+        return False
+    async with OperatorClient.over_socket(settings) as client:
+        return await client.reachable()
 
 
 @asynccontextmanager
 async def orchestrator_for(
-    settings: Settings, say: Say, *, needs_engine: bool = True
+    settings: Settings, say: Say, needs: Needs | None = None
 ) -> AsyncGenerator[OperatorClient]:
-    """A client of the orchestrator that answers on the home's socket; starts an embedded one when none does.
+    """A client of an orchestrator that runs jobs: the one that answers, else one embedded here.
 
     Args:
         settings: which home, and how to start.
         say: told what is being made ready.
-        needs_engine: without one, a command that launches nothing works on a machine with no engine.
+        needs: of an embedded one.
 
     Raises:
         CommandFailed: it can't be started; the message says what to do.
     """
-    if settings.api_socket.exists() and settings.operator_token_file.exists():
-        async with OperatorClient(settings) as client:
-            if await client.reachable():
+    needs = needs or Needs()
+    deadline_s = asyncio.get_running_loop().time() + _TAKEN_WAIT_S
+    while not await running(settings):
+        try:
+            async with (
+                embedded(settings, say, needs, log=settings.home / "portside.log"),
+                OperatorClient.over_socket(settings, embedded=True) as client,
+            ):
+                if needs.tools:
+                    await tools_connected(client, say)
                 yield client
                 return
-    async with embedded(settings, say, needs_engine=needs_engine), OperatorClient(settings) as client:
+        except HomeTaken as error:
+            # It is starting or ending: soon it answers, or is gone.
+            if asyncio.get_running_loop().time() > deadline_s:
+                raise CommandFailed(
+                    f"{error.message} and does not answer; end it, or use another PORTSIDE_HOME"
+                ) from None
+            await asyncio.sleep(_POLL_S)
+    async with OperatorClient.over_socket(settings) as client:
         yield client
 
 
 @asynccontextmanager
-async def embedded(settings: Settings, say: Say, *, needs_engine: bool = True) -> AsyncGenerator[None]:
+async def desk_for(settings: Settings, say: Say, *, tools: bool = False) -> AsyncGenerator[OperatorClient]:
+    """A client of the orchestrator that answers, else of a desk: nothing is launched, adopted or ended.
+
+    Raises:
+        CommandFailed: the state can't be opened.
+    """
+    if await running(settings):
+        async with OperatorClient.over_socket(settings) as client:
+            yield client
+        return
+    from orchestrator import main  # takes a second; a running orchestrator needs none of it
+
+    with logging_to(settings.home / "portside.log"):
+        try:
+            desk = await main.open_desk(settings, tools=tools)
+        except (PortsideError, StoreError, OSError) as error:
+            raise CommandFailed(str(error)) from error
+        try:
+            async with OperatorClient.over_app(settings, desk.app) as client:
+                if tools:
+                    await tools_connected(client, say)
+                yield client
+        finally:
+            await desk.close()
+
+
+@asynccontextmanager
+async def embedded(
+    settings: Settings, say: Say, needs: Needs, *, log: Path | IO[str]
+) -> AsyncGenerator[None]:
     """An orchestrator in this process, for as long as the context lasts.
+
+    Raises:
+        HomeTaken: another one looks after this home.
+        CommandFailed: as `orchestrator_for`.
+    """
+    with logging_to(log):
+        engine = await _ready(settings, say, needs)
+        # Closed here unless it was handed over: an engine holds threads.
+        try:
+            with own_home(settings.home):
+                orchestrator = await _started(settings, engine)
+                try:
+                    yield
+                finally:
+                    await orchestrator.close()
+        except HomeTaken:
+            await engine.close()
+            raise
+
+
+async def make_ready(settings: Settings, say: Say, needs: Needs) -> None:
+    """Check and make ready what an orchestrator of this home will need, and start none.
 
     Raises:
         CommandFailed: as `orchestrator_for`.
     """
-    settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (settings.home / "portside.log").open("a", encoding="utf-8") as log:
-        log_to(log)
-        async with _running(settings, say, needs_engine=needs_engine):
-            yield
+    engine = await _ready(settings, say, needs)
+    await engine.close()
 
 
-@asynccontextmanager
-async def _running(settings: Settings, say: Say, *, needs_engine: bool) -> AsyncGenerator[None]:
+async def _ready(settings: Settings, say: Say, needs: Needs) -> DockerEngine:
+    """Everything that can fail before anything runs; answers the engine."""
     from orchestrator import main  # takes a second; a running orchestrator needs none of it
 
     try:
-        engine = await main.open_engine(settings, needed=needs_engine)
-        if needs_engine and not settings.image:
-            await main.worker_image(settings, engine).ensure(say)
-        orchestrator = await main.start(settings, engine)
+        prepare_home(settings.home)
+        if needs.model:
+            main.check_model(settings, needs.model)
+        engine = await main.open_engine(settings, needed=needs.engine)
+        try:
+            if needs.engine and not settings.image:
+                await main.worker_image(settings, engine).ensure(say)
+        except EngineError:
+            await engine.close()
+            raise
+    except (EngineError, ModelError, PortsideError, OSError) as error:
+        raise CommandFailed(str(error)) from error
+    return engine
+
+
+async def _started(settings: Settings, engine: DockerEngine) -> Orchestrator:
+    from orchestrator import main  # as above
+
+    try:
+        return await main.start(settings, engine)
     except (EngineError, PortsideError, StoreError, OSError) as error:
         raise CommandFailed(str(error)) from error
-    try:
+
+
+@contextmanager
+def logging_to(log: Path | IO[str]) -> Generator[None]:
+    """Send this process's log to a file, which is made, or to a stream."""
+    if not isinstance(log, Path):
+        log_to(log)
         yield
-    finally:
-        await orchestrator.close()
+        return
+    log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with log.open("a", encoding="utf-8") as stream:
+        log_to(stream)
+        yield
+
+
+async def tools_connected(client: OperatorClient, say: Say, *, within_s: float = MCP_WAIT_S) -> None:
+    """Wait until no MCP server is about to connect, so that the first catalogue is whole."""
+    loop = asyncio.get_running_loop()
+    deadline_s = loop.time() + within_s
+    told = False
+    while waiting := [one["name"] for one in await client.get("/api/v1/mcp") if one["state"] == "connecting"]:
+        if loop.time() > deadline_s:
+            say(f"going on without {', '.join(waiting)}: no answer yet; their tools come when they do")
+            return
+        if not told:
+            say(f"waiting for MCP servers: {', '.join(waiting)}")
+            told = True
+        await asyncio.sleep(_POLL_S)

@@ -2,36 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
+from rich.text import Text
+
+from orchestrator.cli.visible import one_line
 
 
-def calls_table(events: list[dict[str, Any]]) -> Table:
-    """Every tool call of a timeline, in order; each tool's first call with its schema verdict."""
-    sources = {one["data"]["call_id"]: one["data"]["source"] for one in events if one["type"] == "tool_use"}
-    table = Table(title="Tool calls", title_justify="left")
-    for column in ("tool", "source", "verdict", "first call"):
-        table.add_column(column)
-    table.add_column("ms", justify="right")
+def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]], *, title: str = "") -> Table:
+    """A plain table; text is shown as it is, whatever markup it holds."""
+    made = Table(title=title or None, title_justify="left", box=None, pad_edge=False, show_edge=False)
+    for column in columns:
+        made.add_column(column, no_wrap=True)
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, Text) else Text(one_line(cell)) for cell in row))
+    return made
+
+
+def calls_table(calls: Iterable[Mapping[str, Any]]) -> Table:
+    """A job's tool calls, in order; each tool's first call with its schema verdict.
+
+    Args:
+        calls: as the API tells them, or `calls_of` a timeline.
+    """
+    rows = [
+        (
+            one["tool_name"],
+            one["source"],
+            Text(one["verdict"], style="green" if one["verdict"] == "ok" else "red"),
+            _first(one) if one["first_call"] else "",
+            str(one["duration_ms"]),
+        )
+        for one in calls
+    ]
+    return table(("tool", "source", "verdict", "first call", "ms"), rows, title="Tool calls")
+
+
+def calls_of(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The tool calls of a timeline, local ones too."""
+    sources: dict[str, str] = {}
+    calls: list[dict[str, Any]] = []
     for event in events:
-        if event["type"] == "tool_result":
-            table.add_row(*_row(event["data"], sources))
-    return table
+        data = event["data"]
+        if event["type"] == "tool_use":
+            sources[data["call_id"]] = data["source"]
+        elif event["type"] == "tool_result":
+            calls.append(
+                {
+                    "tool_name": data["tool_name"],
+                    "source": sources.get(data["call_id"], ""),
+                    "call_id": data["call_id"],
+                    "verdict": data["verdict"],
+                    "first_call": data["first_call"],
+                    "rules": [one["rule"] for one in data["errors"]],
+                    "duration_ms": data["duration_ms"],
+                }
+            )
+    return calls
 
 
-def _row(result: dict[str, Any], sources: dict[str, str]) -> tuple[str, ...]:
-    style = "green" if result["verdict"] == "ok" else "red"
-    return (
-        result["tool_name"],
-        sources.get(result["call_id"], ""),
-        f"[{style}]{result['verdict']}[/]",
-        _first(result) if result["first_call"] else "",
-        str(result["duration_ms"]),
-    )
-
-
-def _first(result: dict[str, Any]) -> str:
-    if result["verdict"] != "invalid_params":
+def _first(call: Mapping[str, Any]) -> str:
+    if call["verdict"] != "invalid_params":
         return "fits the schema"
-    return "broke the schema: " + ", ".join(one["rule"] for one in result["errors"])
+    return "broke the schema: " + ", ".join(call["rules"])

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
+
+from orchestrator.cli.visible import one_line
 
 _STATE_STYLE = {
     "completed": "bold green",
@@ -15,7 +18,6 @@ _STATE_STYLE = {
     "lost": "bold red",
     "cancelled": "yellow",
 }
-_MAX_LINE = 200
 
 
 class TimelinePrinter:
@@ -23,13 +25,22 @@ class TimelinePrinter:
 
     def __init__(self, console: Console) -> None:
         self._console = console
+        self._shown: dict[str, Callable[[dict[str, Any]], Text | None]] = {
+            "status": self._status,
+            "message": self._message,
+            "tool_use": self._tool_use,
+            "tool_result": self._tool_result,
+            "contract": self._contract,
+            "result": self._result,
+            "log": self._log,
+        }
 
     def show(self, event: dict[str, Any]) -> None:
         """Print one event of the API."""
         data: dict[str, Any] = event["data"]
         line = Text()
         line.append(f"{event['at'][11:19]} ", style="dim")
-        shown = getattr(self, f"_{event['type']}", self._other)(data)
+        shown = self._shown.get(event["type"], _other)(data)
         if shown is not None:
             line.append_text(shown)
             self._console.print(line, highlight=False, soft_wrap=True)
@@ -37,26 +48,26 @@ class TimelinePrinter:
     def _status(self, data: dict[str, Any]) -> Text:
         state = str(data.get("state", ""))
         text = Text(f"{state:<10} ", style=_STATE_STYLE.get(state, "bold"))
-        text.append(_line(data.get("message") or ""), style="default")
+        text.append(one_line(data.get("message") or ""), style="default")
         return text
 
     def _message(self, data: dict[str, Any]) -> Text | None:
         if not data["text"].strip():
             return None
         text = Text(f"{data['role']:<10} ", style="cyan")
-        return text.append(_line(data["text"]), style="default")
+        return text.append(one_line(data["text"]), style="default")
 
     def _tool_use(self, data: dict[str, Any]) -> Text:
         text = Text("tool       ", style="magenta")
-        text.append(data["tool_name"], style="bold")
-        return text.append(" " + _line(json.dumps(data["params"], ensure_ascii=False)), style="dim")
+        text.append(one_line(data["tool_name"]), style="bold")
+        return text.append(" " + one_line(json.dumps(data["params"], ensure_ascii=False)), style="dim")
 
     def _tool_result(self, data: dict[str, Any]) -> Text:
         good = data["verdict"] == "ok"
         text = Text("  result   ", style="green" if good else "red")
         first = " (first call)" if data["first_call"] else ""
         text.append(f"{data['verdict']}{first} ", style="green" if good else "red")
-        return text.append(_line(data["preview"]), style="dim")
+        return text.append(one_line(data["preview"]), style="dim")
 
     def _contract(self, data: dict[str, Any]) -> Text:
         word = "byte-identical to the catalogue" if data["identical"] else "NOT the catalogue's"
@@ -66,18 +77,14 @@ class TimelinePrinter:
     def _result(self, data: dict[str, Any]) -> Text:
         files = data.get("files_changed")
         tail = "" if files is None else f", {files} file{'' if files == 1 else 's'} changed"
-        return Text(f"result     {data['outcome']} after {data['iterations']} turns{tail}", style="bold")
+        return Text(
+            f"result     {one_line(data['outcome'])} after {data['iterations']} turns{tail}", style="bold"
+        )
 
     def _log(self, data: dict[str, Any]) -> Text:
         style = {"warning": "yellow", "error": "red"}.get(data["level"], "dim")
-        return Text(f"{data['level']:<10} {_line(data['text'])}", style=style)
-
-    def _other(self, data: dict[str, Any]) -> Text:
-        return Text(_line(json.dumps(data, ensure_ascii=False)), style="dim")
+        return Text(f"{data['level']:<10} {one_line(data['text'])}", style=style)
 
 
-def _line(text: str) -> str:
-    """One line of at most 200 characters in which nothing moves the cursor."""
-    flat = " ".join(text.split())
-    safe = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in flat)
-    return safe if len(safe) <= _MAX_LINE else safe[: _MAX_LINE - 3] + "..."
+def _other(data: dict[str, Any]) -> Text:
+    return Text(one_line(json.dumps(data, ensure_ascii=False)), style="dim")

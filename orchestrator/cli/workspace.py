@@ -46,7 +46,7 @@ def pack(directory: Path, tar: Path, *, include_git: bool = False) -> Packed:
             for name in _names(directory, include_git=include_git):
                 path = directory / name
                 if not (path.is_symlink() or path.is_file() or path.is_dir()):
-                    continue
+                    continue  # a socket, pipe or device, or gone since it was listed
                 count += 1
                 if count > MAX_FILES:
                     raise CommandFailed(
@@ -65,27 +65,60 @@ def _without_owner(info: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def _names(directory: Path, *, include_git: bool) -> Iterator[str]:
+    if include_git and not (directory / ".git").is_dir():
+        raise UsageMistake(
+            f"{directory} has no .git directory of its own; leave --include-git out, "
+            "or give the repository's top directory"
+        )
     listed = _git_names(directory)
     if listed is None:
         yield from _walked(directory, skip_git=not include_git)
         return
     yield from listed
-    if include_git and (directory / ".git").is_dir():
+    if include_git:
         yield ".git"
         yield from (f".git/{name}" for name in _walked(directory / ".git", skip_git=False))
 
 
 def _git_names(directory: Path) -> list[str] | None:
-    """Tracked and new files of a git work tree, as git sees them; None when it is none."""
-    command = ["git", "-C", str(directory), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    """Tracked and new files of a git work tree, those of repositories inside too; None when it is none.
+
+    A directory that the repository around it ignores is none.
+    """
+    if _git(directory, "check-ignore", "--quiet", "--", str(directory)) is not None:
+        return None
+    listed = _git(directory, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    if listed is None:
+        return None
+    names: set[str] = set()
+    for raw in listed.split(b"\0"):
+        name = os.fsdecode(raw).rstrip("/")
+        path = directory / name
+        if not name or not os.path.lexists(path):
+            continue
+        names.add(name)
+        if path.is_dir() and not path.is_symlink():  # a submodule, or a repository that is not one yet
+            names.update(f"{name}/{inner}" for inner in _git_names(path) or ())
+    return sorted(names)
+
+
+def _git(directory: Path, *arguments: str) -> bytes | None:
+    """What git prints; None when it is not installed or says no.
+
+    A checkout may be another user's: nothing that its configuration names is run.
+    """
+    trusting = ("-c", "safe.directory=*", "-c", "core.fsmonitor=false")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
-        done = subprocess.run(command, capture_output=True, check=False)
+        done = subprocess.run(
+            ["git", *trusting, "-C", str(directory), *arguments],
+            capture_output=True,
+            check=False,
+            env=environment,
+        )
     except FileNotFoundError:
         return None
-    if done.returncode != 0:
-        return None
-    names = {os.fsdecode(name) for name in done.stdout.split(b"\0") if name}
-    return sorted(name for name in names if os.path.lexists(directory / name))
+    return done.stdout if done.returncode == 0 else None
 
 
 def _walked(directory: Path, *, skip_git: bool) -> Iterator[str]:

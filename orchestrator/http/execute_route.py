@@ -17,6 +17,7 @@ from orchestrator.errors import BadRequest
 from orchestrator.http.auth import worker_job
 from orchestrator.http.bodies import read_body
 from orchestrator.http.problems import problem_of, problem_response
+from orchestrator.ports.errors import OwnerMissing, StoreUnavailable
 from orchestrator.services.catalogues import Catalogues
 from orchestrator.services.executions import CallAnswer, ExecutionService, WorkerCall
 from orchestrator.services.tokens import TokenService
@@ -59,7 +60,7 @@ class ExecuteRoute:
             job = await worker_job(scope, job_id, self._tokens)
             call = _call(scope, await read_body(scope, receive))
             answer = await self._executions.execute(job, call)
-        except PortsideError as error:
+        except (PortsideError, StoreUnavailable, OwnerMissing) as error:
             await problem_response(problem_of(error))(scope, receive, send)
             return
         await self._answer(job, answer, scope, receive, send)

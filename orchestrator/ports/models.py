@@ -115,6 +115,14 @@ class ModelProvider(Protocol):
         """
         ...
 
+    def check(self, model: str) -> None:
+        """Refuse a model before a job is started on it.
+
+        Raises:
+            ModelError: no request for it could be answered here; the message says what to do.
+        """
+        ...
+
     async def close(self) -> None:
         """Let go of connections."""
         ...

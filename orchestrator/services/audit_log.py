@@ -40,16 +40,21 @@ class AuditLog:
     async def flush(self) -> None:
         """Store everything taken so far.
 
+        A caller that is cancelled leaves the writing to go on: rows are stored once.
+
         Raises:
             StoreError: it could not be stored; it is kept for the next try.
         """
+        await asyncio.shield(asyncio.ensure_future(self._flush()))
+
+    async def _flush(self) -> None:
         async with self._writing:
             rows, self._waiting = self._waiting, []
             if not rows:
                 return
             try:
                 await self._store.append(rows)
-            except BaseException:
+            except StoreError:
                 self._waiting[:0] = rows
                 raise
 

@@ -29,6 +29,7 @@ LEEWAY_S = 30
 _ALGORITHM = "EdDSA"
 _REQUIRED = ("iss", "aud", "sub", "jti", "iat", "nbf", "exp", "att")
 _MAX_CACHED = 10_000
+_MAX_TOKEN_CHARS = 8_192
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +187,8 @@ class TokenService:
         return claims
 
     def _decode(self, token: str) -> WorkerClaims:
+        if len(token) > _MAX_TOKEN_CHARS:
+            raise _invalid()
         try:
             kid = jwt.get_unverified_header(token).get("kid")
             key = self._verifying.get(kid) if isinstance(kid, str) else None

@@ -94,7 +94,6 @@ async def test_a_sandbox_runs_its_command_and_keeps_exit_code_and_output(boxes: 
     assert sorted(printed.split()) == ["err", "out"]
     assert status.started_at is not None
     assert status.finished_at is not None
-    assert status.finished_at >= status.started_at
 
 
 async def test_launching_the_same_name_twice_answers_the_same_sandbox(boxes: Sandboxes) -> None:

@@ -17,9 +17,13 @@ class Echo:
 
     def __init__(self) -> None:
         self.closed = False
+        self.checked = ""
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
         return ModelAnswer(request.model, "stop")
+
+    def check(self, model: str) -> None:
+        self.checked = model
 
     async def close(self) -> None:
         self.closed = True
@@ -97,3 +101,5 @@ async def test_a_model_nobody_answers_for_ends_the_job(model: str, message: str)
     with pytest.raises(ModelError, match=message) as caught:
         await router.complete(ModelRequest("job-1", model, ()))
     assert caught.value.fatal
+    with pytest.raises(ModelError, match=message):
+        router.check(model)

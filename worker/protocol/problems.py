@@ -39,6 +39,7 @@ STATUS: dict[str, int] = {
     "tool_failed": 502,
     "tool_unavailable": 503,
     "engine_unavailable": 503,
+    "not_ready": 503,
     "tool_timeout": 504,
     "internal": 500,
 }

@@ -54,6 +54,15 @@ class ImageStatus:
         return "there is no worker image. Build it: portside image build"
 
 
+@dataclass(frozen=True, slots=True)
+class ListedImage:
+    """A worker image on the engine; a stale one is of other sources than this Portside."""
+
+    tag: str
+    size_bytes: int
+    stale: bool
+
+
 class WorkerImage:
     """Builds and finds the worker image on one engine.
 
@@ -87,28 +96,41 @@ class WorkerImage:
                 return ImageStatus(tag=tag, present=True, stale=tuple(t for t in tags if t != tag))
         return ImageStatus(tag="", present=False, stale=tuple(tags))
 
-    async def ensure(self, say: Callable[[str], None] = lambda _line: None) -> str:
+    async def list(self) -> list[ListedImage]:
+        """Every worker image on the engine, sorted by tag."""
+        fitting = (await self.status()).tag
+
+        def look(api: DockerApi) -> list[ListedImage]:
+            return [
+                ListedImage(tag, int(api.inspect_image(tag)["Size"]), stale=tag != fitting)
+                for tag in _worker_tags(api)
+            ]
+
+        return await self._connection.quick(look)
+
+    async def ensure(self, say: Callable[[str], None] = lambda _line: None, *, force: bool = False) -> str:
         """The image's tag, built when it is not there.
 
         Args:
             say: told what is being done, a line at a time, from another thread too.
+            force: build it again although it is there.
 
         Raises:
             ImageMissing: no base image can be had.
             EngineError: the libraries can't be fetched, or the build failed; with its last lines.
         """
         status = await self.status()
-        if status.present:
+        if status.present and not force:
             return status.tag
         base, base_id = await self._ensure_base(say)
         tag = self._tag(base_id)
-        if await self._connection.quick(lambda api: find_image(api, tag)) is None:
+        if force or await self._connection.quick(lambda api: find_image(api, tag)) is None:
             target = await self._connection.slow(lambda api: _probe(api, base_id))
             say(f"fetching the worker's libraries for Python {target.python} on {target.machine}")
             libraries = await asyncio.to_thread(self._libraries.fetch, self._sources, target)
             say(f"building {tag} on {base}")
             await self._connection.slow(
-                lambda api: self._build(api, base, tag, libraries), deadline_s=_BUILD_S
+                lambda api: self._build(api, base, tag, libraries, anew=force), deadline_s=_BUILD_S
             )
         return tag
 
@@ -135,7 +157,7 @@ class WorkerImage:
             raise ImageMissing(f"the base image {wanted} is not on this engine")
         return wanted, base_id
 
-    def _build(self, api: DockerApi, base: str, tag: str, libraries: Path) -> None:
+    def _build(self, api: DockerApi, base: str, tag: str, libraries: Path, *, anew: bool) -> None:
         with tempfile.TemporaryFile() as context:
             write_context(context, self._sources, libraries)
             context.seek(0)
@@ -146,6 +168,7 @@ class WorkerImage:
                 buildargs={"BASE_IMAGE": base},
                 # a private engine has no bridge; the one step that may need a network runs apt
                 network_mode="host",
+                nocache=anew,
                 rm=True,
                 forcerm=True,
                 decode=True,

@@ -162,6 +162,9 @@ class HostedModels:
             provider = OpenAICompatibleProvider("compatible", openai_client=self._client)
         return OpenAIChatModel(name, provider=provider, profile=_PROFILE)
 
+    def check(self, model: str) -> None:
+        """Every name passes: only the provider itself knows its models."""
+
     async def close(self) -> None:
         """Close the connections."""
         await self._client.close()

@@ -23,6 +23,9 @@ class OnDemand:
                 self._provider = await asyncio.to_thread(self._make)
         return await self._provider.complete(request)
 
+    def check(self, model: str) -> None:
+        """Every name passes: only the provider itself knows its models."""
+
     async def close(self) -> None:
         """Let go of the provider, if there is one."""
         if self._provider is not None:

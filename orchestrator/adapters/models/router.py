@@ -46,6 +46,14 @@ class ModelRouter:
             )
         return provider
 
+    def check(self, model: str) -> None:
+        """Refuse a model that no provider answers for, or that its own provider refuses.
+
+        Raises:
+            ModelError: fatal.
+        """
+        self.provider(model).check(model)
+
     async def close(self) -> None:
         """Close every provider."""
         for provider in self._providers.values():

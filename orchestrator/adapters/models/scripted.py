@@ -44,7 +44,7 @@ class ScriptedModels:
             ModelError: fatal when the script can't be read, has ended, or expected something else;
                 otherwise the failure that the turn asks for.
         """
-        script = self.check(request.model)
+        script = self._script(request.model)
         answers = answers_in(request.messages)
         index = script.turn_at(answers)
         if index is None:
@@ -60,12 +60,15 @@ class ScriptedModels:
         _raise_failure(turn)
         return _answer(turn, captured, answers)
 
-    def check(self, model: str) -> Script:
+    def check(self, model: str) -> None:
         """Read the script of a model before a job is started on it.
 
         Raises:
             ModelError: fatal; the script can't be used.
         """
+        self._script(model)
+
+    def _script(self, model: str) -> Script:
         path = Path(split_model(model)[1]).expanduser()
         try:
             changed_ns = path.stat().st_mtime_ns if path.is_file() else 0

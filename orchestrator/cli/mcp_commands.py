@@ -1,0 +1,128 @@
+"""`portside mcp`: MCP servers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+from rich.text import Text
+
+from orchestrator.cli.failures import FAILED, UsageMistake
+from orchestrator.cli.invocation import AsJson, finish, settings_from_environment
+from orchestrator.cli.output import Output
+from orchestrator.cli.session import desk_for
+from orchestrator.cli.summary import table
+from orchestrator.cli.visible import one_line
+
+app = typer.Typer(name="mcp", help="MCP servers.", no_args_is_help=True)
+_TEST_S = 90.0
+
+
+@app.command()
+def add(
+    name: str,
+    command: Annotated[list[str] | None, typer.Argument(metavar="-- COMMAND ARGS...")] = None,
+    url: Annotated[str, typer.Option(help="Of a server that speaks streamable HTTP.")] = "",
+    env: Annotated[list[str] | None, typer.Option(metavar="K=V", help="V may be ${secret:NAME}.")] = None,
+    header: Annotated[list[str] | None, typer.Option(metavar="K=V", help="V may be ${secret:NAME}.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add a server: a command to start, after --, or a URL."""
+    settings, output = settings_from_environment(), Output(as_json)
+    entry = server_entry(command or [], url, env or [], header or [], Path.cwd())
+
+    async def work() -> None:
+        async with desk_for(settings, output.say) as client:
+            await client.put(f"/api/v1/mcp/{quote(name, safe='')}", {"config": entry})
+        output.show({"name": name, "config": entry}, f"added {name}; try it with: portside mcp test {name}")
+
+    finish(work())
+
+
+@app.command("list")
+def list_servers(as_json: AsJson = False) -> None:
+    """List the servers and how they are."""
+    settings, output = settings_from_environment(), Output(as_json)
+
+    async def work() -> None:
+        async with desk_for(settings, output.say, tools=True) as client:
+            servers: list[dict[str, Any]] = await client.get("/api/v1/mcp")
+        rows = [
+            (one["name"], one["transport"], one["state"], str(one["tool_count"]), one["reason"])
+            for one in servers
+        ]
+        output.show(servers, table(("server", "transport", "state", "tools", "reason"), rows))
+
+    finish(work())
+
+
+@app.command("test")
+def try_server(name: str, as_json: AsJson = False) -> None:
+    """Connect to a server once and list its tools."""
+    settings, output = settings_from_environment(), Output(as_json)
+
+    async def work() -> int:
+        async with desk_for(settings, output.say) as client:
+            path = f"/api/v1/mcp/{quote(name, safe='')}/test"
+            server: dict[str, Any] = await client.post(path, {}, timeout_s=_TEST_S)
+        good = server["state"] not in {"failed", "reconnecting", "connecting"} and not server["reason"]
+        if good:
+            line = f"{name} is ready: {server['tool_count']} tools, protocol {server['protocol_version']}"
+        else:
+            line = f"{name} is not usable: {server['reason'] or server['last_error']}"
+        problems = [Text(f"left out: {one_line(one, 500)}", style="yellow") for one in server["problems"]]
+        output.show(server, Text(one_line(line, 2000), style="green" if good else "red"), *problems)
+        return 0 if good else FAILED
+
+    finish(work())
+
+
+@app.command()
+def remove(name: str, as_json: AsJson = False) -> None:
+    """Forget a server."""
+    settings, output = settings_from_environment(), Output(as_json)
+
+    async def work() -> None:
+        async with desk_for(settings, output.say) as client:
+            await client.delete(f"/api/v1/mcp/{quote(name, safe='')}")
+        output.show({"removed": name}, f"removed {name}")
+
+    finish(work())
+
+
+def server_entry(
+    command: list[str], url: str, env: list[str], header: list[str], here: Path
+) -> dict[str, Any]:
+    """A server's entry as the `mcpServers` file holds it.
+
+    A command that names files by where the caller stands is started from there.
+
+    Raises:
+        UsageMistake: it is neither a command nor a URL, or both.
+    """
+    if bool(command) == bool(url):
+        raise UsageMistake("give either --url URL, or a command after --")
+    if url and env:
+        raise UsageMistake("--env is for a command; a URL takes --header")
+    if command and header:
+        raise UsageMistake("--header is for a URL; a command takes --env")
+    if url:
+        return {"url": url, **({"headers": _pairs(header, "--header")} if header else {})}
+    entry: dict[str, Any] = {"command": command[0], "args": command[1:]}
+    if env:
+        entry["env"] = _pairs(env, "--env")
+    if any(not Path(one).is_absolute() and (here / one).is_file() for one in command):
+        entry["cwd"] = str(here)
+    return entry
+
+
+def _pairs(given: list[str], option: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not equals or not name.strip():
+            raise UsageMistake(f"{option} takes NAME=VALUE, not {name[:40]!r}")
+        pairs[name.strip()] = value
+    return pairs

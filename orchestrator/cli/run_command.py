@@ -1,0 +1,148 @@
+"""`portside run`: its options, and the choice of where the job runs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from orchestrator.cli import run as runs
+from orchestrator.cli.client import OperatorClient
+from orchestrator.cli.daemon import start_daemon
+from orchestrator.cli.failures import UsageMistake
+from orchestrator.cli.invocation import AsJson, finish, settings_from_environment
+from orchestrator.cli.output import Output
+from orchestrator.cli.session import Needs, orchestrator_for, running
+from orchestrator.cli.watching import see_to_end
+from orchestrator.domain.jobs import JobMode
+from orchestrator.domain.model_choice import SCRIPTED, NoModelChosen, resolve_model
+from orchestrator.settings import Settings
+
+
+def run(
+    task: Annotated[str, typer.Argument(help="What the agent should do.")],
+    workspace: Annotated[Path | None, typer.Option(help="Directory to work on a copy of.")] = None,
+    title: Annotated[str, typer.Option(help="What lists call the job; the task's first line else.")] = "",
+    agent: Annotated[str, typer.Option(help="Agent to run as.")] = "",
+    model: Annotated[str, typer.Option(help="openai:M, anthropic:M or scripted:PATH.")] = "",
+    mode: Annotated[JobMode, typer.Option(help="hosted runs in a container.")] = JobMode.HOSTED,
+    tool_grant: Annotated[list[str] | None, typer.Option(help="Approval-gated tool to allow.")] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds.")] = 3600.0,
+    memory: Annotated[str, typer.Option(help="Such as 2g; the default is 2 GiB.")] = "",
+    cpus: Annotated[float | None, typer.Option(help="Such as 1.5.")] = None,
+    image: Annotated[str, typer.Option(help="Image to run instead of the worker image.")] = "",
+    network: Annotated[str, typer.Option(help="Agent network to join.")] = "",
+    max_iterations: Annotated[int, typer.Option(help="Model requests at most.")] = 200,
+    include_git: Annotated[bool, typer.Option("--include-git", help="Send .git along.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Start it and come back at once.")] = False,
+    apply: Annotated[bool, typer.Option("--apply", help="Apply the diff when the job completed.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a coding job in a sandbox: live timeline, then the diff."""
+    settings = settings_from_environment()
+    output = Output(as_json)
+    if detach and apply:
+        raise UsageMistake("--apply needs the job's end; with --detach use portside jobs apply later")
+    body: dict[str, Any] = {
+        "task": task,
+        "title": title,
+        "agent": agent,
+        "network": network,
+        "mode": mode,
+        "model": chosen_model(model, output),
+        "image": image,
+        "grants": tool_grant or [],
+        "timeout_s": timeout,
+        "max_iterations": max_iterations,
+        "memory_bytes": parse_size(memory) if memory else None,
+        "cpus": cpus,
+    }
+    request = runs.RunRequest(body, existing(workspace), include_git, apply)
+    finish(_detached(settings, request, output) if detach else _watched(settings, request, output))
+
+
+async def _watched(settings: Settings, request: runs.RunRequest, output: Output) -> int:
+    async def begin(client: OperatorClient) -> str:
+        return (await runs.launch(client, request))["id"]
+
+    async def conclude(client: OperatorClient, job_id: str, events: list[dict[str, Any]]) -> int:
+        return await runs.conclude(client, job_id, events, request, output)
+
+    return await see_to_end(settings, output, _needs(request), begin=begin, conclude=conclude)
+
+
+async def _detached(settings: Settings, request: runs.RunRequest, output: Output) -> int:
+    stop = "" if await running(settings) else await start_daemon(settings, output.say, _needs(request))
+    async with orchestrator_for(settings, output.say, _needs(request)) as client:
+        if client.embedded:
+            raise UsageMistake("the orchestrator ended before it took the job; try again")
+        job = await runs.launch(client, request)
+    if output.as_json:
+        output.json({"job": job, "stop": stop or None})
+        return 0
+    output.console.print(
+        f"job {job['id']} runs; watch it with: portside jobs attach {job['id']}", markup=False
+    )
+    if stop:
+        output.console.print(f"its orchestrator stays; stop it with: {stop}", markup=False)
+    return 0
+
+
+def _needs(request: runs.RunRequest) -> Needs:
+    return Needs(engine=request.body["mode"] == JobMode.HOSTED, model=request.body["model"])
+
+
+def existing(workspace: Path | None) -> Path | None:
+    """The workspace, absolute.
+
+    Raises:
+        UsageMistake: it is no directory.
+    """
+    if workspace is None:
+        return None
+    if not workspace.is_dir():
+        raise UsageMistake(
+            f"the workspace {workspace} is not a directory; give an existing one to --workspace"
+        )
+    return workspace.absolute()
+
+
+def chosen_model(asked: str, output: Output) -> str:
+    """The model to use, as `prefix:name`; a script's path made absolute.
+
+    Raises:
+        UsageMistake: nothing or too much names one, or its script is not there.
+    """
+    try:
+        choice = resolve_model(asked or None, os.environ)
+    except (NoModelChosen, ValueError) as error:
+        raise UsageMistake(str(error)) from None
+    prefix, _, name = choice.model.partition(":")
+    if prefix != SCRIPTED:
+        output.say(f"model {choice.model} ({choice.reason})")
+        return choice.model
+    path = Path(name).expanduser().absolute()
+    if not path.is_file():
+        raise UsageMistake(f"the script {path} is not a file; scripted:PATH names a script of turns")
+    output.say(f"model {choice.model} ({choice.reason})")
+    return f"{prefix}:{path}"
+
+
+def parse_size(text: str) -> int:
+    """Bytes of a size such as `512m` or `2g`.
+
+    Raises:
+        UsageMistake: it is none.
+    """
+    units = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+    lowered = text.strip().lower().removesuffix("b").removesuffix("i")
+    number, unit = (lowered[:-1], lowered[-1]) if lowered[-1:].isalpha() else (lowered, "")
+    try:
+        size = int(float(number) * units[unit])
+    except (ValueError, KeyError, OverflowError):
+        size = 0
+    if size <= 0:
+        raise UsageMistake(f"{text!r} is not a size; write it like 512m or 2g")
+    return size

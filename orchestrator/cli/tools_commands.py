@@ -1,0 +1,234 @@
+"""`portside tools`: the registry as its owner works with it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from orchestrator.cli.client import OperatorClient
+from orchestrator.cli.failures import FAILED, CommandFailed, UsageMistake
+from orchestrator.cli.invocation import AsJson, finish, settings_from_environment
+from orchestrator.cli.output import Output
+from orchestrator.cli.session import desk_for
+from orchestrator.cli.summary import table
+from orchestrator.cli.visible import one_line, visible
+
+app = typer.Typer(name="tools", help="The tool registry.", no_args_is_help=True)
+PROVIDERS = ("openai", "anthropic", "generic")
+_CALL_S = 3700.0
+_ADD_S = 120.0
+
+
+@app.command("list")
+def list_tools(
+    hosted: Annotated[bool, typer.Option("--hosted", help="Only what sandboxed jobs see.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Say why others are hidden.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the tools, with their verdict for sandboxed jobs."""
+    settings, output = settings_from_environment(), Output(as_json)
+
+    async def work() -> None:
+        async with desk_for(settings, output.say, tools=True) as client:
+            tools: list[dict[str, Any]] = await client.get("/api/v1/tools")
+        tools = [one for one in tools if one["hosted"] or not hosted]
+        output.show(
+            tools, table(("tool", "source", "hosted", "description"), [_row(one, explain) for one in tools])
+        )
+
+    finish(work())
+
+
+@app.command()
+def show(name: str, as_json: AsJson = False) -> None:
+    """Show a tool: its schema, its policy, who sees it, and how each provider does."""
+    settings, output = settings_from_environment(), Output(as_json)
+
+    async def work() -> None:
+        async with desk_for(settings, output.say, tools=True) as client:
+            tool: dict[str, Any] = await client.get(f"/api/v1/tools/{_name(name)}")
+            checked: dict[str, Any] = await client.post("/api/v1/tools/check", {"names": [name]})
+        facts = (
+            ("tool", tool["name"]),
+            ("from", f"{tool['source']} {tool['owner']}, there called {tool['original_name']}"),
+            ("state", f"{tool['state']} {tool['reason']}"),
+            ("sandboxed jobs", "see it" if tool["hosted"] else f"do not see it: {tool['hidden_reason']}"),
+            ("approval", tool["approval"]),
+            ("policy", ", ".join(_policy(tool))),
+            ("description", tool["description"]),
+        )
+        lines = [f"{label:<15} {one_line(value, 2000)}" for label, value in facts]
+        schema = visible(json.dumps(tool["parameters"], ensure_ascii=False, indent=2))
+        verdicts = checked.get(tool["name"], [])
+        output.show({**tool, "providers": verdicts}, *lines, schema, *(_verdict("", one) for one in verdicts))
+
+    finish(work())
+
+
+@app.command()
+def call(
+    name: str,
+    params: Annotated[
+        str, typer.Argument(help="The arguments as JSON, @FILE, or - for standard input.")
+    ] = "{}",
+    as_json: AsJson = False,
+) -> None:
+    """Call a tool by hand; being there to do it is the approval."""
+    settings, output = settings_from_environment(), Output(as_json)
+    arguments = read_arguments(params)
+
+    async def work() -> int:
+        async with desk_for(settings, output.say, tools=True) as client:
+            path = f"/api/v1/tools/{_name(name)}/call"
+            answer = await client.post(path, {"params": arguments}, timeout_s=_CALL_S)
+        result: dict[str, Any] = answer["output"]
+        value = result["result"]
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+        output.show(result, visible(text))
+        return FAILED if result["is_error"] else 0
+
+    finish(work())
+
+
+@app.command()
+def check(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME...", help="All when none is given.")
+    ] = None,
+    provider: Annotated[list[str] | None, typer.Option(help="openai, anthropic or generic.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say how each provider will see the tools; a tool that one refuses is a failure."""
+    settings, output = settings_from_environment(), Output(as_json)
+    for one in provider or ():
+        if one not in PROVIDERS:
+            raise UsageMistake(f"--provider {one}: there are {', '.join(PROVIDERS)}")
+
+    async def work() -> int:
+        async with desk_for(settings, output.say, tools=True) as client:
+            asked = {"names": names or [], "providers": provider or []}
+            found: dict[str, list[dict[str, Any]]] = await client.post("/api/v1/tools/check", asked)
+            unusable = await _unusable(client, names or [])
+        lines = [_verdict(name, one) for name, verdicts in found.items() for one in verdicts]
+        lines += [Text(f"{name}: {reason}", style="red") for name, reason in unusable.items()]
+        output.show({"tools": found, "unusable": unusable}, *lines)
+        refused = any(one["verdict"] == "refused" for verdicts in found.values() for one in verdicts)
+        return FAILED if refused or unusable else 0
+
+    finish(work())
+
+
+@app.command()
+def add(
+    file: Annotated[Path, typer.Argument(metavar="FILE.wasm", help="The component; its name is the tool's.")],
+    sidecar: Annotated[
+        Path | None, typer.Option(help="Its capabilities file, if it is not beside it.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take a WASM tool in, or another version of it."""
+    settings, output = settings_from_environment(), Output(as_json)
+    if file.suffix != ".wasm":
+        raise UsageMistake(f"{file} is not named *.wasm; a WASM tool is called as its file is")
+    beside = file.with_name(f"{file.stem}.capabilities.json")
+    chosen = sidecar or (beside if beside.exists() else None)
+    body = {"wasm": _base64(file), "sidecar": _base64(chosen) if chosen else None}
+
+    async def work() -> None:
+        async with desk_for(settings, output.say) as client:
+            tool: dict[str, Any] = await client.put(
+                f"/api/v1/tools/wasm/{_name(file.stem)}", body, timeout_s=_ADD_S
+            )
+        seen = (
+            "sandboxed jobs see it"
+            if tool["hosted"]
+            else f"sandboxed jobs do not see it: {tool['hidden_reason']}"
+        )
+        output.show(tool, f"{tool['name']} is registered; {seen}")
+
+    finish(work())
+
+
+@app.command()
+def remove(name: str, as_json: AsJson = False) -> None:
+    """Remove a WASM tool with its files."""
+    settings, output = settings_from_environment(), Output(as_json)
+
+    async def work() -> None:
+        async with desk_for(settings, output.say, tools=True) as client:
+            await client.delete(f"/api/v1/tools/{_name(name)}")
+        output.show({"removed": name}, f"removed {name}")
+
+    finish(work())
+
+
+def read_arguments(given: str) -> dict[str, Any]:
+    """A call's arguments from JSON text, `@FILE`, or `-`.
+
+    Raises:
+        UsageMistake: they can't be read, or are no JSON object.
+    """
+    try:
+        if given == "-":
+            text = sys.stdin.read()
+        else:
+            text = Path(given[1:]).read_text(encoding="utf-8") if given.startswith("@") else given
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageMistake(f"the arguments can't be read: {error}") from None
+    try:
+        value: Any = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageMistake(f"the arguments are not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise UsageMistake('the arguments are not a JSON object; write them like \'{"path": "x"}\'')
+    return value  # pyright: ignore[reportUnknownVariableType] - any JSON object will do
+
+
+async def _unusable(client: OperatorClient, names: list[str]) -> dict[str, str]:
+    """Tools that no provider is ever shown, each with the reason."""
+    tools: list[dict[str, Any]] = await client.get("/api/v1/tools")
+    return {
+        one["name"]: one["reason"] or one["state"]
+        for one in tools
+        if one["state"] in {"failed_to_load", "needs_schema"} and (not names or one["name"] in names)
+    }
+
+
+def _name(name: str) -> str:
+    if not name or not name.isascii() or not all(char.isalnum() or char in "_-." for char in name):
+        raise CommandFailed(f"there is no tool named {name[:80]!r}; see portside tools list")
+    return name
+
+
+def _base64(file: Path) -> str:
+    try:
+        return base64.b64encode(file.read_bytes()).decode()
+    except OSError as error:
+        raise UsageMistake(f"{file} can't be read: {error.strerror}") from None
+
+
+def _row(tool: dict[str, Any], explain: bool) -> tuple[str | Text, ...]:
+    if tool["hosted"]:
+        verdict = Text("yes", style="green")
+    else:
+        reason = tool["hidden_reason"] + (f" ({tool['reason']})" if tool["reason"] else "")
+        verdict = Text(one_line(f"no: {reason}" if explain else "no"), style="yellow")
+    return (tool["name"], tool["source"], verdict, one_line(tool["description"], 80))
+
+
+def _policy(tool: dict[str, Any]) -> list[str]:
+    hints = [name for name in ("read_only", "idempotent", "destructive") if tool[name]]
+    return [*hints, f"{tool['timeout_s']:g} s at most"]
+
+
+def _verdict(name: str, view: dict[str, Any]) -> Text:
+    style = {"unchanged": "green", "changed": "yellow", "refused": "red"}[view["verdict"]]
+    notes = "; ".join([*view["refusals"], *view["changes"]])
+    line = Text(f"{name + ' ' if name else ''}{view['provider']:<10} {view['verdict']}", style=style)
+    return line.append(f": {one_line(notes, 1000)}" if notes else "", style="default")

@@ -1,0 +1,166 @@
+"""What can't be done: one line that says why and what to do, and the exit code that says which kind."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.mcp_servers import PROGRAM
+from tests.support.command_line import ROOT, CommandLine, Ran
+
+pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(200)]
+
+SCRIPT = ROOT / "examples" / "scripts" / "broken-calculator.yaml"
+SCRIPTED = f"scripted:{SCRIPT}"
+
+
+def refused(ran: Ran, exit_code: int, text: str) -> None:
+    """The command ended with this code and one line on standard error."""
+    assert ran.exit_code == exit_code, ran.out + ran.err
+    *before, last = ran.err.splitlines()
+    assert last.startswith("portside: "), ran.err
+    assert text in last
+    assert "Traceback" not in ran.err + ran.out
+    assert not any(line.startswith("portside: ") for line in before)
+
+
+@pytest.fixture
+def without_engine(tmp_path: Path) -> CommandLine:
+    """A command line with an engine that does not exist."""
+    return CommandLine(tmp_path / "home", {"PORTSIDE_ENGINE_URL": f"unix://{tmp_path / 'none.sock'}"})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["run", "x", "--model", SCRIPTED, "--workspace", "/nowhere"], "/nowhere is not a directory"),
+        (["run", "x", "--model", "gpt"], "unknown model 'gpt': write openai:MODEL"),
+        (["run", "x", "--model", "scripted:/nowhere.yaml"], "/nowhere.yaml is not a file"),
+        (["run", "x"], "no model is configured: set OPENAI_API_KEY"),
+        (["run", "x", "--model", SCRIPTED, "--memory", "lots"], "'lots' is not a size"),
+        (["run", "x", "--bogus"], "No such option: --bogus (see: portside run --help)"),
+        (["run"], "Missing argument"),
+        (["tools", "call", "x", "{"], "the arguments are not JSON"),
+        (["tools", "check", "--provider", "acme"], "there are openai, anthropic, generic"),
+        (["mcp", "add", "x"], "give either --url URL, or a command after --"),
+        (["jobs", "show", "../x"], "is no job's id"),
+    ],
+)
+def test_a_usage_mistake_is_exit_code_2(without_engine: CommandLine, arguments: list[str], text: str) -> None:
+    refused(without_engine.run(*arguments), 2, text)
+    assert not (without_engine.home / "api.sock").exists()
+
+
+def test_a_job_that_could_not_run_starts_nothing(without_engine: CommandLine, tmp_path: Path) -> None:
+    """A hosted model without a key and a script that can't be read are found before the engine is asked."""
+    refused(without_engine.run("run", "x", "--model", "openai:m"), 1, "set OPENAI_API_KEY")
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("turns: [{say: x, unknown: 1}]")
+    refused(without_engine.run("run", "x", "--model", f"scripted:{broken}"), 1, "unknown")
+    assert not (without_engine.home / "portside.db").exists()
+
+
+def test_an_unknown_job_tool_or_server_is_named(without_engine: CommandLine) -> None:
+    refused(without_engine.run("jobs", "show", "abcd"), 1, "there is no job 'abcd'")
+    whole = "01a22c9e-5ae2-72ae-a53c-195001441a94"
+    refused(without_engine.run("jobs", "cancel", whole), 1, "there is no job")
+    refused(without_engine.run("tools", "show", "nothing"), 1, "there is no tool named 'nothing'")
+    refused(without_engine.run("mcp", "test", "nothing"), 1, "there is no MCP server 'nothing'")
+
+
+def test_no_engine_is_a_failure_that_lists_what_was_tried(without_engine: CommandLine) -> None:
+    text = "no container engine answers: the engine setting:"
+    if any(Path(place).exists() for place in ("/var/run/docker.sock", "/run/podman/podman.sock")):
+        pytest.skip("this machine has an engine at a usual place: it would be used")
+    refused(without_engine.run("run", "x", "--model", SCRIPTED), 1, text)
+
+
+def test_an_engine_that_accepts_and_never_answers_ends_in_time(tmp_path: Path) -> None:
+    """BR-103: a hanging engine is a clear error within its deadline, not a hanging command."""
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(tmp_path / "silent.sock"))
+        silent.listen()
+        command_line = CommandLine(
+            tmp_path / "home", {"PORTSIDE_ENGINE_URL": f"unix://{tmp_path / 'silent.sock'}"}
+        )
+        ran = command_line.run("image", "list", timeout_s=60)
+    refused(ran, 1, "silent.sock")
+
+
+def test_a_missing_image_is_the_jobs_own_failure(command_line: CommandLine) -> None:
+    ran = command_line.run("run", "x", "--model", SCRIPTED, "--image", "portside-nothing:1", "--json")
+    assert ran.exit_code == 3, ran.out + ran.err
+    job = ran.lines[-1]["job"]
+    assert job["state"] == "failed"
+    assert "portside-nothing:1 is not on this engine" in job["reason"]
+
+
+def test_a_wasm_file_that_is_no_component_is_refused_and_leaves_nothing(
+    without_engine: CommandLine, tmp_path: Path
+) -> None:
+    core = tmp_path / "core.wasm"
+    core.write_bytes(b"\0asm\x01\0\0\0")
+    refused(without_engine.run("tools", "add", str(core)), 1, "core.wasm")
+    assert list((without_engine.home / "tools").rglob("*.wasm")) == []
+    refused(without_engine.run("tools", "add", str(tmp_path / "none.wasm")), 2, "can't be read")
+
+
+def test_a_server_that_never_answers_fails_its_test_in_time(without_engine: CommandLine) -> None:
+    without_engine.home.mkdir()
+    entry = {"command": "sleep", "args": ["1000"], "start_timeout_s": 1}
+    (without_engine.home / "mcp.json").write_text(json.dumps({"mcpServers": {"mute": entry}}))
+    ran = without_engine.run("mcp", "test", "mute", timeout_s=60)
+    assert ran.exit_code == 1, ran.out + ran.err
+    assert ran.out.startswith("mute is not usable: ")
+    assert "Traceback" not in ran.out + ran.err
+
+
+def test_a_refused_call_tells_what_to_correct(without_engine: CommandLine) -> None:
+    without_engine.add_wasm(ROOT / "wasm_tools" / "guests" / "calc" / "calc.wasm")
+    refused(without_engine.run("tools", "call", "calc", '{"expr": "1"}'), 1, "expression")
+    assert (
+        json.loads(without_engine.run("tools", "call", "calc", '{"expression": "6*7"}').out)["result"] == "42"
+    )
+
+
+def test_a_tool_no_provider_can_be_shown_fails_the_check(without_engine: CommandLine) -> None:
+    (without_engine.home / "tools").mkdir(parents=True)
+    (without_engine.home / "tools" / "bad.wasm").write_bytes(b"nothing")
+    ran = without_engine.run("tools", "check", "--json")
+    assert ran.exit_code == 1, ran.err
+    assert "bad" in json.loads(ran.out)["unusable"]
+
+
+def test_a_broken_pipe_ends_quietly(without_engine: CommandLine) -> None:
+    process = without_engine.start("tools", "list", "--json")
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(60) == 1
+
+
+def test_doctor_names_what_fails_and_the_fix(without_engine: CommandLine) -> None:
+    without_engine.add_mcp("broken", "/nowhere/server")
+    ran = without_engine.run("doctor", "--json")
+    assert ran.exit_code == 1, ran.err
+    bad = {one["check"]: one for one in json.loads(ran.out)["findings"] if one["verdict"] == "bad"}
+    assert {"model", "mcp broken"} <= bad.keys()
+    assert all(one["fix"] for one in bad.values())
+
+
+def test_doctor_finds_a_machine_that_is_ready(command_line: CommandLine) -> None:
+    command_line.add_mcp("good", sys.executable, PROGRAM, "Server")
+    ready = replace(command_line, environment={**command_line.environment, "PORTSIDE_MODEL": SCRIPTED})
+    ran = ready.run("doctor", "--json")
+    found = json.loads(ran.out)
+    assert ran.exit_code == 0, found
+    good = {one["check"] for one in found["findings"] if one["verdict"] == "good"}
+    inside = {"socket", "egress", "dns", "root", "user", "capabilities"}
+    assert good == inside | {"home", "engine", "image", "database", "model", "mcp good", "wasm"}

@@ -1,0 +1,193 @@
+"""A service and its clients: run --detach, attach, cancel, diff, apply, and one orchestrator a home."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command_line import CommandLine
+
+pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(300)]
+
+WRITES = """
+turns:
+  - call: [{tool: write_file, arguments: {path: made.txt, content: "made\\n"}}]
+  - call: [{tool: finish, arguments: {success: true, summary: done}}]
+"""
+WAITS = """
+turns:
+  - call: [{tool: shell, arguments: {command: "sleep 200", timeout_s: 250}}]
+  - say: Done.
+"""
+
+
+@pytest.fixture
+def scripts(tmp_path: Path) -> Path:
+    (tmp_path / "writes.yaml").write_text(WRITES)
+    (tmp_path / "waits.yaml").write_text(WAITS)
+    return tmp_path
+
+
+@contextmanager
+def serving(command_line: CommandLine) -> Iterator[subprocess.Popen[str]]:
+    """A service that listens; it has to end cleanly."""
+    process = command_line.start("serve", "--json")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        listening = process.stdout.readline()
+        assert json.loads(listening or "{}") == {"listening": str(command_line.home / "api.sock")}
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        log = process.communicate(timeout=60)[1]
+    assert process.returncode == 0, log
+    assert all(json.loads(line) for line in log.splitlines())
+
+
+def read(command_line: CommandLine, *arguments: str) -> Any:
+    ran = command_line.run(*arguments, "--json")
+    assert ran.exit_code == 0, ran.out + ran.err
+    return json.loads(ran.out)
+
+
+def test_a_service_takes_jobs_and_commands_and_ends_on_sigterm(
+    command_line: CommandLine, scripts: Path
+) -> None:
+    with serving(command_line):
+        model = f"scripted:{scripts / 'writes.yaml'}"
+        ran = command_line.run("run", "write", "--title", "The job", "--model", model, "--json")
+        assert ran.exit_code == 0, ran.out + ran.err
+        job_id = ran.lines[-1]["job"]["id"]
+        (listed,) = read(command_line, "jobs", "list", "--state", "completed")
+        assert (listed["id"], listed["title"]) == (job_id, "The job")
+        assert read(command_line, "jobs", "list", "--state", "failed") == []
+    # What was done is there without a service, and looking at it starts none.
+    shown = read(command_line, "jobs", "show", job_id[-6:])
+    assert [(one["tool_name"], one["first_call"], one["verdict"]) for one in shown["calls"]] == [
+        ("write_file", True, "ok"),
+        ("finish", True, "ok"),
+    ]
+    assert not (command_line.home / "api.sock").exists()
+
+
+def test_a_second_service_on_a_home_is_refused(command_line: CommandLine) -> None:
+    """BR-135: two orchestrators on one state directory never both look after its jobs."""
+    with serving(command_line) as first:
+        second = command_line.run("serve")
+        assert second.exit_code == 1
+        assert "answers on" in second.err
+        (command_line.home / "api.sock").rename(command_line.home / "hidden.sock")
+        third = command_line.run("serve")
+        assert third.exit_code == 1
+        assert f"another orchestrator (process {first.pid}) looks after" in third.err
+        (command_line.home / "hidden.sock").rename(command_line.home / "api.sock")
+
+
+def test_a_detached_job_goes_on_and_its_diff_is_applied_later(
+    command_line: CommandLine, scripts: Path, tmp_path: Path
+) -> None:
+    workspace = tmp_path / "w"
+    workspace.mkdir()
+    (workspace / "a.txt").write_text("a\n")
+    model = f"scripted:{scripts / 'writes.yaml'}"
+    started = read(command_line, "run", "x", "--workspace", str(workspace), "--model", model, "--detach")
+    try:
+        job_id = started["job"]["id"]
+        attached = command_line.run("jobs", "attach", job_id, "--json")
+        assert attached.exit_code == 0, attached.out + attached.err
+        assert attached.lines[0]["event"]["data"]["state"] == "queued"
+        assert attached.lines[-1]["job"]["state"] == "completed"
+        diff = command_line.run("jobs", "diff", job_id)
+        assert "+++ b/made.txt\n" in diff.out
+        applied = read(command_line, "jobs", "apply", job_id, "--workspace", str(workspace))
+        assert applied["changed"]
+        assert (workspace / "made.txt").read_text() == "made\n"
+        again = command_line.run("jobs", "apply", job_id, "--workspace", str(workspace))
+        assert again.exit_code == 1
+        assert "already exists in working directory" in again.err
+        assert read(command_line, "jobs", "rm", job_id) == {"removed": [job_id]}
+        assert read(command_line, "jobs", "list") == []
+    finally:
+        stop(started["stop"])
+
+
+def test_a_cancelled_job_ends_with_its_container_and_refuses_prompts(
+    command_line: CommandLine, scripts: Path
+) -> None:
+    model = f"scripted:{scripts / 'waits.yaml'}"
+    started = read(command_line, "run", "x", "--model", model, "--detach")
+    try:
+        job_id = started["job"]["id"]
+        watching = command_line.start("jobs", "attach", job_id, "--json")
+        assert watching.stdout is not None
+        until_event(watching, "tool_use")
+        busy = command_line.run("jobs", "rm", job_id)
+        assert (busy.exit_code, "cancel it first" in busy.err) == (1, True)
+        cancelled = read(command_line, "jobs", "cancel", job_id, "--wait")
+        assert cancelled["state"] == "cancelled"
+        watching.communicate(timeout=60)
+        assert watching.returncode == 3
+        late = command_line.run("jobs", "prompt", job_id, "hello")
+        assert (late.exit_code, "the job is cancelled" in late.err) == (1, True)
+    finally:
+        stop(started["stop"])
+
+
+def test_an_interrupt_without_a_terminal_cancels_the_job(command_line: CommandLine, scripts: Path) -> None:
+    model = f"scripted:{scripts / 'waits.yaml'}"
+    running = command_line.start("run", "x", "--model", model, "--json")
+    until_event(running, "tool_use")
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 3, err
+    assert json.loads(out.splitlines()[-1])["job"]["state"] == "cancelled"
+    assert "cancelling the job" in err
+
+
+def test_a_job_outlives_the_command_whose_orchestrator_it_used(
+    command_line: CommandLine, scripts: Path
+) -> None:
+    """A `run` that used another command's embedded orchestrator takes over when that one is killed."""
+    first = command_line.start("run", "x", "--model", f"scripted:{scripts / 'waits.yaml'}", "--json")
+    until_event(first, "tool_use")
+    second = command_line.start("run", "y", "--model", f"scripted:{scripts / 'waits.yaml'}", "--json")
+    until_event(second, "tool_use")
+    first.kill()
+    first.communicate()
+    second.send_signal(signal.SIGINT)  # asks the orchestrator that is there by then to cancel
+    out, err = second.communicate(timeout=120)
+    assert second.returncode == 3, out + err
+    assert json.loads(out.splitlines()[-1])["job"]["state"] == "cancelled"
+    for job in read(command_line, "jobs", "list", "--state", "running"):
+        assert read(command_line, "jobs", "cancel", job["id"], "--wait")["state"] == "cancelled"
+
+
+def until_event(process: subprocess.Popen[str], kind: str) -> None:
+    """Read a command's JSON stream up to the first event of a kind."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if json.loads(line)["event"]["type"] == kind:
+            return
+    pytest.fail(f"the command ended without {kind}")
+
+
+def stop(command: str) -> None:
+    """What the command line prints to end its service, typed."""
+    pid = int(command.removeprefix("kill "))
+    os.kill(pid, signal.SIGTERM)
+    deadline_s = time.monotonic() + 60
+    while Path(f"/proc/{pid}/stat").exists():
+        if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+            return
+        assert time.monotonic() < deadline_s, "the service did not end"
+        os.sched_yield()

@@ -1,0 +1,107 @@
+"""What agents and tools wrote, on a terminal and as JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from orchestrator.cli.output import Output
+from orchestrator.cli.summary import calls_of, calls_table
+from orchestrator.cli.timeline import TimelinePrinter
+from orchestrator.cli.visible import one_line, visible
+
+HOSTILE = "\x1b[2J\x1b]0;title\x07[bold]red[/]\r\nnext\u202edesrever\u2028sep\ud800 :smile:"
+SAFE = r"\x1b[2J\x1b]0;title\x07[bold]red[/] next\u202edesrever sep\ud800 :smile:"
+
+
+def event(kind: str, **data: Any) -> dict[str, Any]:
+    return {"position": 1, "type": kind, "at": "2026-01-02T03:04:05Z", "data": data}
+
+
+def shown(*events: dict[str, Any]) -> str:
+    console = Console(file=io.StringIO(), width=1000, emoji=False)
+    printer = TimelinePrinter(console)
+    for one in events:
+        printer.show(one)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        event("status", state="running", message=HOSTILE),
+        event("message", role="assistant", text=HOSTILE),
+        event("log", level="info", text=HOSTILE),
+        event("tool_use", tool_name=HOSTILE, params={}),
+        event("tool_result", verdict="ok", first_call=False, preview=HOSTILE),
+        event("result", outcome=HOSTILE, iterations=1),
+    ],
+)
+def test_hostile_text_is_one_line_in_which_nothing_moves_the_cursor(told: dict[str, Any]) -> None:
+    text = shown(told)
+    assert text.count("\n") == 1
+    assert "\x1b" not in text
+    assert SAFE in text
+
+
+def test_an_event_of_an_unknown_kind_is_shown_as_it_is() -> None:
+    assert '{"a": 1}' in shown(event("console", a=1))
+    assert '{"a": 1}' in shown(event("show", a=1))
+
+
+def test_a_message_of_blanks_is_not_shown() -> None:
+    assert shown(event("message", role="assistant", text=" \n")) == ""
+
+
+def test_long_text_is_cut_and_says_so() -> None:
+    assert one_line("x" * 300).endswith("...")
+    assert len(one_line("x" * 300)) == 200
+    assert one_line("x" * 200) == "x" * 200
+
+
+def test_a_diff_keeps_its_lines_and_loses_its_escapes() -> None:
+    assert visible("+a\tb\n-\x1b[31mc\n") == "+a\tb\n-\\x1b[31mc\n"
+
+
+def test_each_first_call_is_listed_with_its_verdict() -> None:
+    events = [
+        event("tool_use", call_id="1", source="proxy", tool_name="notes"),
+        event(
+            "tool_result",
+            call_id="1",
+            tool_name="notes[/red]",
+            verdict="invalid_params",
+            first_call=True,
+            duration_ms=3,
+            errors=[{"rule": "required"}, {"rule": "type"}],
+        ),
+    ]
+    (call,) = calls_of(events)
+    assert call["rules"] == ["required", "type"]
+    console = Console(file=io.StringIO(), width=200)
+    console.print(calls_table([call]))
+    assert isinstance(console.file, io.StringIO)
+    row = console.file.getvalue().splitlines()[-1]
+    assert row.split() == [
+        "notes[/red]",
+        "proxy",
+        "invalid_params",
+        "broke",
+        "the",
+        "schema:",
+        "required,",
+        "type",
+        "3",
+    ]
+
+
+def test_json_takes_any_text_a_workspace_can_hold(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    Output(as_json=True).json_line({"name": "caf\udce9 \u2028 ü"})
+    line = capfdbinary.readouterr().out
+    assert line.count(b"\n") == 1
+    assert json.loads(line) == {"name": "caf\udce9 \u2028 ü"}

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
-
-_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-
+from pydantic_core import to_json
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
@@ -24,6 +23,18 @@ class Truncation:
     original_bytes: int
     shown_bytes: int
     artifact: str | None = None
+
+
+def sendable(value: Any) -> Any:
+    """The JSON value with every half of a surrogate pair, which UTF-8 can't carry, replaced by `?`."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        return {sendable(name): sendable(one) for name, one in fields.items()}
+    if isinstance(value, list | tuple):
+        return [sendable(one) for one in cast("Iterable[Any]", value)]
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +69,10 @@ class ToolOutput:
         """The result as a model reads it: a string as it is, anything else as compact JSON."""
         if isinstance(self.result, str):
             return self.result
-        return _COMPACT.encode(self.result)
+        try:
+            return to_json(self.result).decode()
+        except ValueError:  # half a surrogate pair, which UTF-8 can't carry
+            return json.dumps(self.result, ensure_ascii=False, separators=(",", ":"))
 
     def with_result(self, result: Any, truncated: Truncation | None = None) -> ToolOutput:
         """The same output with another result."""

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from pydantic_core import to_json
 
+
 @dataclass(frozen=True, slots=True)
 class Truncation:
     """How much of an output was left out of what the model sees.
@@ -37,9 +38,9 @@ def sendable(value: Any) -> Any:
     return value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: see ToolContext
 class ToolOutput:
-    """A tool's answer.
+    """A tool's answer; never changed, copies are made instead.
 
     Attributes:
         result: any JSON value; what the model reads.

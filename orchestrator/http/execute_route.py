@@ -6,7 +6,6 @@ document describes it by hand, from the same messages (`describe`).
 
 from __future__ import annotations
 
-import json
 from typing import Any, cast
 
 from pydantic_core import to_json
@@ -70,7 +69,7 @@ class ExecuteRoute:
         if answer.problem is not None:
             await problem_response({**answer.problem, "catalog_version": version})(scope, receive, send)
             return
-        body = _json({"output": answer.output, "catalog_version": version})
+        body = to_json({"output": answer.output, "catalog_version": version})
         await send(
             {
                 "type": "http.response.start",
@@ -126,13 +125,6 @@ def _key(scope: Scope) -> str | None:
                 raise BadRequest(f"{IDEMPOTENCY_KEY} must have 1 to {_MAX_KEY_CHARS} characters")
             return key
     return None
-
-
-def _json(answer: dict[str, Any]) -> bytes:
-    try:
-        return to_json(answer)
-    except ValueError:  # half a surrogate pair is no UTF-8, but it travels escaped
-        return json.dumps(answer).encode()
 
 
 def describe_execute(document: dict[str, Any]) -> dict[str, Any]:

@@ -26,12 +26,18 @@ class ActiveJobs:
         self._clock = clock
         self._cache: dict[str, _Cached] = {}
 
+    def at_hand(self, job_id: str) -> Job | None:
+        """The job, if it was read less than a second ago."""
+        cached = self._cache.get(job_id)
+        if cached is None or self._clock.monotonic() - cached.at >= _MAX_AGE_S:
+            return None
+        return cached.job
+
     async def get(self, job_id: str) -> Job | None:
         """The job as it stands now, give or take a second; None when there is none."""
-        now = self._clock.monotonic()
-        cached = self._cache.get(job_id)
-        if cached is not None and now - cached.at < _MAX_AGE_S:
-            return cached.job
+        job = self.at_hand(job_id)
+        if job is not None:
+            return job
         job = await self._store.get(JobId(job_id))
         if job is None:
             self._cache.pop(job_id, None)

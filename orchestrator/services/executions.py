@@ -22,7 +22,7 @@ from tool_registry.catalogue import canonical_json
 from tool_registry.clock import Clock
 from tool_registry.context import ToolContext
 from tool_registry.errors import CallError, Outcome, ToolFailed
-from tool_registry.execution import ToolExecutor
+from tool_registry.execution import BeforeRun, ToolExecutor
 from tool_registry.registry import Entry, ToolRegistry
 
 _REMEMBERED = 1024
@@ -31,7 +31,7 @@ _REMEMBERED_BYTES = 65_536
 Describe = Callable[[CallError], dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: see ToolContext
 class CallAnswer:
     """What the worker is answered: an output, or a problem as it was described then."""
 
@@ -39,7 +39,7 @@ class CallAnswer:
     problem: dict[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: see ToolContext
 class WorkerCall:
     """One call as it came in.
 
@@ -141,33 +141,41 @@ class ExecutionService:
 
     async def _run(self, job: Job, call: WorkerCall, key: str | None) -> CallAnswer:
         entry = self._registry.get(call.tool_name)
-        if key is not None and (entry is None or not _repeatable(entry)):
-            stored = await self._store.get(job.id, key)
-            if stored is not None:
-                return await self._repeat(stored, call)
+        if key is None or (entry is not None and _repeatable(entry)):
+            return await self._run_now(job, call, None)
+        stored = await self._store.get(job.id, key)
+        if stored is not None:
+            return await self._repeat(stored, call)
+        return await self._run_recorded(job, call, key)
+
+    async def _run_now(self, job: Job, call: WorkerCall, before_run: BeforeRun | None) -> CallAnswer:
+        try:
+            output = await self._executor.execute(
+                call.tool_name, call.params, _context(job, call.key), before_run=before_run
+            )
+        except CallError as error:
+            return CallAnswer(problem=self._describe(error))
+        return CallAnswer(output=output.as_json())
+
+    async def _run_recorded(self, job: Job, call: WorkerCall, key: str) -> CallAnswer:
         recorded = False
 
         async def record(found: Entry) -> None:
             nonlocal recorded
-            if key is not None and not _repeatable(found):
+            if not _repeatable(found):
                 await self._begin(job, call, key)
                 recorded = True
 
         try:
-            output = await self._executor.execute(
-                call.tool_name, call.params, _context(job, key), before_run=record
-            )
-            answer = CallAnswer(output=output.as_json())
+            answer = await self._run_now(job, call, record)
         except _Replayed as replay:
             return replay.answer
-        except CallError as error:
-            answer = CallAnswer(problem=self._describe(error))
         except BaseException:
             # The tool broke in a way nobody foresaw: what it did is unknown, and a repeat must hear that.
-            if recorded and key is not None:
+            if recorded:
                 await self._store.finish(job.id, key, self._unknown(call))
             raise
-        if recorded and key is not None:
+        if recorded:
             await self._remember(job.id, key, answer)
         return answer
 
@@ -233,6 +241,4 @@ def _conflict(tool_name: str) -> IdempotencyConflict:
 
 def _context(job: Job, key: str | None) -> ToolContext:
     spec = job.spec
-    return ToolContext(
-        job.id, key or "", spec.agent, job.instance_id, spec.network, grants=spec.grants
-    )
+    return ToolContext(job.id, key or "", spec.agent, job.instance_id, spec.network, grants=spec.grants)

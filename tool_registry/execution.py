@@ -131,8 +131,7 @@ class ToolExecutor:
                 verdict = "not_run"
                 await before_run(entry)
                 verdict = "internal"
-            output, size = await self._shown(await self._run(entry, params, context), context)
-            output = output.timed(self._ms_since(started))
+            output, size = await self._shown(await self._run(entry, params, context), context, started)
             verdict = "error" if output.is_error else "ok"
         except CallError as error:
             verdict, rules = error.code, tuple(one.rule for one in error.violations)
@@ -227,7 +226,7 @@ class ToolExecutor:
                     f"{entry.name} was not run: the caller's time is over", outcome=Outcome.NOT_RUN
                 )
         inner = context.until(now + timeout_s)
-        task = asyncio.ensure_future(entry.tool.execute(params, inner))
+        task = asyncio.get_running_loop().create_task(entry.tool.execute(params, inner))
         try:
             # One turn is all that a tool needs which waits for nothing; only the others get a timer.
             await asyncio.sleep(0)
@@ -255,13 +254,16 @@ class ToolExecutor:
         if not done:
             self._around.on_stuck(entry)
 
-    async def _shown(self, output: ToolOutput, context: ToolContext) -> tuple[ToolOutput, int]:
+    async def _shown(
+        self, output: ToolOutput, context: ToolContext, started: float
+    ) -> tuple[ToolOutput, int]:
         """The output without secrets and within its bounds, and the bytes of its text."""
         text = output.text()
         ready = text.isascii() and len(text) <= self._around.max_output_bytes and not output.content
         if not ready or output.raw is not None or self._around.redactor.suspects(text):
             output = await self._bounded(self._redacted(output), context)
             text = output.text()
+        output = output.timed(self._ms_since(started))
         return output, len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
     def _redacted(self, output: ToolOutput) -> ToolOutput:
@@ -354,7 +356,7 @@ class ToolExecutor:
                 agent=context.agent,
                 network=context.network,
                 tool_name=name[:100],
-                source=entry.traits.source.value if entry else "",
+                source=str(entry.traits.source) if entry else "",
                 call_id=context.call_id,
                 params=self._around.redactor.value(params),
                 verdict=verdict,

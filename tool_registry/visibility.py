@@ -62,6 +62,9 @@ class Hidden:
     reason: HiddenReason
 
 
+_VISIBLE = Visible()
+
+
 def hosted_visibility(
     name: str,
     traits: ToolTraits,
@@ -79,7 +82,7 @@ def hosted_visibility(
         grants: names of approval-gated tools that this job may use.
         surface: the caller's kind.
     """
-    if traits.surface not in ("any", surface):  # noqa: PLR6201 - a set would be built at each call
+    if traits.surface not in ("any", surface):
         return Hidden(HiddenReason.WRONG_SURFACE)
     if traits.domain is ToolDomain.CONTAINER:
         return Hidden(HiddenReason.CONTAINER_ONLY)
@@ -91,4 +94,4 @@ def hosted_visibility(
         return Hidden(_STATE_REASONS[state])
     if traits.approval is Approval.ALWAYS and name not in grants:
         return Hidden(HiddenReason.APPROVAL_REQUIRED)
-    return Visible()
+    return _VISIBLE

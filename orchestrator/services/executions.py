@@ -108,19 +108,23 @@ class ExecutionService:
         Raises:
             IdempotencyConflict: the key was used for another call.
         """
-        if call.key is None:
-            return await self._run(job, call, None)
-        place = (job.id, call.key)
+        key = call.key
+        if key is None:
+            return await self._run(job, call)
+        place = (job.id, key)
         known = self._calls.get(place)
         if known is not None:
             _same(known.call, call)
             return await asyncio.shield(known.answer)
+        entry = self._registry.get(call.tool_name)
         # A server does not cancel a request whose connection is lost: the call runs to its end, and a
         # worker that asks again gets this answer.
-        running = _Running(call, asyncio.get_running_loop().create_future())
-        self._calls[place] = running
+        running = self._calls[place] = _Running(call, asyncio.get_running_loop().create_future())
         try:
-            answer = await self._run(job, call, call.key)
+            if entry is not None and _repeatable(entry):
+                answer = await self._run(job, call)
+            else:
+                answer = await self._run_once(job, call, key)
         except BaseException as error:
             del self._calls[place]
             running.answer.set_exception(error)
@@ -139,16 +143,7 @@ class ExecutionService:
                 del self._calls[place]
                 return
 
-    async def _run(self, job: Job, call: WorkerCall, key: str | None) -> CallAnswer:
-        entry = self._registry.get(call.tool_name)
-        if key is None or (entry is not None and _repeatable(entry)):
-            return await self._run_now(job, call, None)
-        stored = await self._store.get(job.id, key)
-        if stored is not None:
-            return await self._repeat(stored, call)
-        return await self._run_recorded(job, call, key)
-
-    async def _run_now(self, job: Job, call: WorkerCall, before_run: BeforeRun | None) -> CallAnswer:
+    async def _run(self, job: Job, call: WorkerCall, before_run: BeforeRun | None = None) -> CallAnswer:
         try:
             output = await self._executor.execute(
                 call.tool_name, call.params, _context(job, call.key), before_run=before_run
@@ -157,7 +152,11 @@ class ExecutionService:
             return CallAnswer(problem=self._describe(error))
         return CallAnswer(output=output.as_json())
 
-    async def _run_recorded(self, job: Job, call: WorkerCall, key: str) -> CallAnswer:
+    async def _run_once(self, job: Job, call: WorkerCall, key: str) -> CallAnswer:
+        """Run a call whose fate is recorded, unless it was run before."""
+        stored = await self._store.get(job.id, key)
+        if stored is not None:
+            return await self._repeat(stored, call)
         recorded = False
 
         async def record(found: Entry) -> None:
@@ -167,7 +166,7 @@ class ExecutionService:
                 recorded = True
 
         try:
-            answer = await self._run_now(job, call, record)
+            answer = await self._run(job, call, record)
         except _Replayed as replay:
             return replay.answer
         except BaseException:

@@ -21,6 +21,7 @@ import jwt
 import structlog
 import uvloop
 from fastapi import Depends, FastAPI, Header
+from pydantic import SecretStr
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -33,7 +34,7 @@ from orchestrator.adapters.secrets.sealing import AesGcmSealer
 from orchestrator.adapters.sockets.unix import SOCKET_NAME, UnixJobSockets, UnixSocket
 from orchestrator.domain.jobs import Job, JobId, JobSpec, JobState
 from orchestrator.http.auth import SOCKET_JOB
-from orchestrator.main import open_engine, start
+from orchestrator.main import open_desk
 from orchestrator.services.active_jobs import ActiveJobs
 from orchestrator.services.tokens import TokenService
 from orchestrator.settings import Settings
@@ -47,9 +48,9 @@ _SECRET = "a secret of thirty-two bytes or more"
 
 @asynccontextmanager
 async def portside(home: Path) -> AsyncIterator[Address]:
-    """The product as it is wired, with one running job. Its container engine is down; no call needs one."""
-    settings = Settings(home=home, database_url="", engine_url=f"unix://{home}/no-engine.sock")
-    orchestrator = await start(settings, await open_engine(settings, needed=False))
+    """The product as it is wired, with one running job; nothing looks after containers, no call needs one."""
+    settings = Settings(home=home, database_url="", OPENAI_API_KEY=SecretStr("a-key-to-look-for-in-texts"))
+    orchestrator = await open_desk(settings, tools=False)
     orchestrator.registry.replace(OWNER, [Offer(tool) for tool in trivial_tools()])
     sockets = UnixJobSockets(home / "jobs", mark=SOCKET_JOB)
     sockets.serve(orchestrator.app)

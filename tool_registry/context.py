@@ -10,9 +10,9 @@ def _no_progress(_progress: float, _total: float | None, _message: str | None) -
     """Nobody listens."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # frozen, its many fields would take longer to set than a call to check
 class ToolContext:
-    """What a tool may know about its caller. It is never taken from the arguments.
+    """What a tool may know about its caller. It is never taken from the arguments, nor changed.
 
     Attributes:
         job_id: the calling job.

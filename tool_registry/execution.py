@@ -131,9 +131,7 @@ class ToolExecutor:
                 verdict = "not_run"
                 await before_run(entry)
                 verdict = "internal"
-            output = self._redacted(await self._run(entry, params, context))
-            output, size = await self._bounded(output, context)
-            output = output.timed(self._since(started))
+            output, size = await self._shown(await self._run(entry, params, context), context, started)
             verdict = "error" if output.is_error else "ok"
         except CallError as error:
             verdict, rules = error.code, tuple(one.rule for one in error.violations)
@@ -227,8 +225,8 @@ class ToolExecutor:
                 raise ToolTimeout(
                     f"{entry.name} was not run: the caller's time is over", outcome=Outcome.NOT_RUN
                 )
-        running = entry.tool.execute(params, context.until(now + timeout_s))
-        task = asyncio.get_running_loop().create_task(running)
+        inner = context.until(now + timeout_s)
+        task = asyncio.get_running_loop().create_task(entry.tool.execute(params, inner))
         try:
             # One turn is all that a tool needs which waits for nothing; only the others get a timer.
             await asyncio.sleep(0)
@@ -256,6 +254,18 @@ class ToolExecutor:
         if not done:
             self._around.on_stuck(entry)
 
+    async def _shown(
+        self, output: ToolOutput, context: ToolContext, started: float
+    ) -> tuple[ToolOutput, int]:
+        """The output without secrets and within its bounds, and the bytes of its text."""
+        text = output.text()
+        ready = text.isascii() and len(text) <= self._around.max_output_bytes and not output.content
+        if not ready or output.raw is not None or self._around.redactor.suspects(text):
+            output = await self._bounded(self._redacted(output), context)
+            text = output.text()
+        output = output.timed(self._ms_since(started))
+        return output, len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+
     def _redacted(self, output: ToolOutput) -> ToolOutput:
         redactor = self._around.redactor
         result = redactor.value(output.result)
@@ -282,15 +292,12 @@ class ToolExecutor:
             for one in error.violations
         )
 
-    async def _bounded(self, output: ToolOutput, context: ToolContext) -> tuple[ToolOutput, int]:
-        """The output as it may be shown, and how many bytes of text that is."""
-        if output.content:
-            output = await self._bounded_content(output, context)
-        output = _carriable(output)
+    async def _bounded(self, output: ToolOutput, context: ToolContext) -> ToolOutput:
+        output = _carriable(await self._bounded_content(output, context))
         text = output.text()
         limit = self._around.max_output_bytes
         if len(text) * 4 <= limit or cut_middle(text, limit) is None:
-            return output, len(text)
+            return output
         artifact = None
         if self._around.keeper is not None:
             artifact = await self._around.keeper.keep(
@@ -298,13 +305,15 @@ class ToolExecutor:
             )
         cut = cut_middle(text, limit, where=f"the whole is artifact {artifact}" if artifact else None)
         if cut is None:
-            return output, _size(text)
+            return output
         before = output.truncated or Truncation(cut.original_bytes, cut.shown_bytes)
         shown = Truncation(before.original_bytes, cut.shown_bytes, artifact or before.artifact)
-        return replace(output, result=cut.text, raw=None, truncated=shown), _size(cut.text)
+        return replace(output, result=cut.text, raw=None, truncated=shown)
 
     async def _bounded_content(self, output: ToolOutput, context: ToolContext) -> ToolOutput:
         """Blocks beyond the bound become artifacts and a note; what fits stays, in order."""
+        if not output.content:
+            return output
         room = _MAX_CONTENT_BYTES
         kept: list[dict[str, Any]] = []
         for block in output.content[:_MAX_BLOCKS]:
@@ -347,18 +356,17 @@ class ToolExecutor:
                 agent=context.agent,
                 network=context.network,
                 tool_name=name[:100],
-                source=entry.traits.source.value if entry else "",
+                source=str(entry.traits.source) if entry else "",
                 call_id=context.call_id,
                 params=self._around.redactor.value(params),
                 verdict=verdict,
                 rules=rules,
-                duration_ms=self._since(started),
+                duration_ms=self._ms_since(started),
                 output_bytes=size,
             )
         )
 
-    def _since(self, started: float) -> int:
-        """Milliseconds."""
+    def _ms_since(self, started: float) -> int:
         return int((self._around.clock.monotonic() - started) * 1000)
 
 
@@ -372,7 +380,3 @@ def _carriable(output: ToolOutput) -> ToolOutput:
             output = replace(output, raw=sendable(output.raw))
     text = output.text()
     return output if text.isascii() else replace(output, result=sendable(output.result))
-
-
-def _size(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))

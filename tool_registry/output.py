@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, cast
 
-_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+from pydantic_core import to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ def sendable(value: Any) -> Any:
     return value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: see ToolContext
 class ToolOutput:
-    """A tool's answer.
+    """A tool's answer; never changed, copies are made instead.
 
     Attributes:
         result: any JSON value; what the model reads.
@@ -70,7 +70,10 @@ class ToolOutput:
         """The result as a model reads it: a string as it is, anything else as compact JSON."""
         if isinstance(self.result, str):
             return self.result
-        return _COMPACT.encode(self.result)
+        try:
+            return to_json(self.result).decode()
+        except ValueError:  # half a surrogate pair, which UTF-8 can't carry
+            return json.dumps(self.result, ensure_ascii=False, separators=(",", ":"))
 
     def with_result(self, result: Any, truncated: Truncation | None = None) -> ToolOutput:
         """The same output with another result."""

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 from urllib.parse import quote
 
+from pydantic_core import to_json
+
 _MIN_SECRET_CHARS = 6
 _MIN_LINE_CHARS = 16
 _SHORT_TEXT_CHARS = 4_096
@@ -67,6 +69,7 @@ class Redactor:
                 forms.update(dict.fromkeys(_forms(value), name))
         self._names = forms
         self._known = re.compile("|".join(map(re.escape, forms))) if forms else None
+        self._marks = tuple(mark for _, marks, _ in (_PATTERNS if patterns else ()) for mark in marks)
         self._patterns = tuple(
             (f"[redacted:{name}]", marks, re.compile(pattern))
             for name, marks, pattern in (_PATTERNS if patterns else ())
@@ -74,8 +77,6 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """The text with every secret replaced by `[redacted:NAME]`."""
-        if len(text) < _MIN_SECRET_CHARS:
-            return text
         if self._known is not None and self._holds_known(self._known, text):
             text = self._without_known(text)
         for stand_in, marks, pattern in self._patterns:
@@ -84,6 +85,17 @@ class Redactor:
                     text = pattern.sub(stand_in, text)
                     break
         return text
+
+    def suspects(self, text: str) -> bool:
+        """Whether a secret may stand in a text, or in a JSON value that this is the JSON text of.
+
+        False is certain: known values are looked for as JSON writes them too, and it writes no mark of a
+        pattern in another way.
+        """
+        for mark in self._marks:
+            if mark in text:
+                return True
+        return self._known is not None and self._holds_known(self._known, text)
 
     def _holds_known(self, known: re.Pattern[str], text: str) -> bool:
         """One pass of a pattern where the text is short; a plain search a form is faster on long ones."""
@@ -105,14 +117,21 @@ class Redactor:
         return "".join([*parts, text[end:]])
 
     def value(self, value: Any) -> Any:
-        """The same for every string, keys too, in a JSON value."""
+        """The same for every string, keys too, in a JSON value; most hold no secret and stay as they are."""
+        try:
+            text = to_json(value).decode()
+        except ValueError:  # half a surrogate pair, which the walk takes as it is
+            return self._walked(value)
+        return self._walked(value) if self.suspects(text) else value
+
+    def _walked(self, value: Any) -> Any:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
             items = cast("dict[str, Any]", value).items()
-            return {self.text(key): self.value(item) for key, item in items}
+            return {self.text(key): self._walked(item) for key, item in items}
         if isinstance(value, list | tuple):
-            return [self.value(item) for item in cast("Iterable[Any]", value)]
+            return [self._walked(item) for item in cast("Iterable[Any]", value)]
         return value
 
 

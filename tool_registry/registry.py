@@ -38,6 +38,8 @@ class Entry:
         definition: what models see: the owner's, under the registered name.
         schema: what calls are held to; None only where `state` is not `ACTIVE`.
         renamed: the registered name is not the one that was proposed.
+        name: the registered name.
+        traits: what the tool declared about itself when it was registered.
     """
 
     definition: ToolDefinition
@@ -46,16 +48,12 @@ class Entry:
     reason: str
     schema: CompiledSchema | None
     renamed: bool = False
+    name: str = field(init=False)
+    traits: ToolTraits = field(init=False)
 
-    @property
-    def name(self) -> str:
-        """The registered name."""
-        return self.definition.name
-
-    @property
-    def traits(self) -> ToolTraits:
-        """What the tool declares about itself."""
-        return self.tool.traits
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self.definition.name)
+        object.__setattr__(self, "traits", self.tool.traits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,9 @@ class Hidden:
     reason: HiddenReason
 
 
+_VISIBLE = Visible()
+
+
 def hosted_visibility(
     name: str,
     traits: ToolTraits,
@@ -91,4 +94,4 @@ def hosted_visibility(
         return Hidden(_STATE_REASONS[state])
     if traits.approval is Approval.ALWAYS and name not in grants:
         return Hidden(HiddenReason.APPROVAL_REQUIRED)
-    return Visible()
+    return _VISIBLE

@@ -62,15 +62,15 @@ class AppServices:
 def create_app(services: AppServices) -> ASGIApp:
     """The whole ASGI application; the same behind every socket."""
     app = create_api(services)
-    # Twice: FastAPI would answer a bug in its part with a page of its own.
+    # Inside, as FastAPI would answer a bug with a page of its own; the hot route sees to itself.
     app.add_middleware(Failures, ids=services.ids)
-    hot = ExecuteRoute(
+    return ExecuteRoute(
         BodyLimit(app, _body_limit),
         tokens=services.worker.tokens,
         executions=services.executions,
         catalogues=services.worker.catalogues,
+        ids=services.ids,
     )
-    return Failures(hot, services.ids)
 
 
 def _body_limit(path: str) -> int | None:

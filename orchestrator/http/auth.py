@@ -53,7 +53,9 @@ async def worker_job(scope: Scope, job_id: str, tokens: TokenService, *, ended: 
     """
     token = bearer_token(scope)
     check_socket(scope, job_id)
-    _, job = await tokens.authorise(token, job_id, ended=ended)
+    job = tokens.admitted(token, job_id)
+    if job is None:
+        _, job = await tokens.authorise(token, job_id, ended=ended)
     return job
 
 

@@ -6,20 +6,20 @@ document describes it by hand, from the same messages (`describe`).
 
 from __future__ import annotations
 
-import json
-from typing import Any, cast
+from typing import Any
 
 from pydantic_core import to_json
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from orchestrator.domain.jobs import Job
 from orchestrator.errors import BadRequest
 from orchestrator.http.auth import worker_job
 from orchestrator.http.bodies import read_body
+from orchestrator.http.failures import logged_bug
 from orchestrator.http.problems import problem_of, problem_response
 from orchestrator.ports.errors import OwnerMissing, StoreUnavailable
+from orchestrator.ports.ids import Ids
 from orchestrator.services.catalogues import Catalogues
-from orchestrator.services.executions import CallAnswer, ExecutionService, WorkerCall
+from orchestrator.services.executions import ExecutionService, WorkerCall
 from orchestrator.services.tokens import TokenService
 from tool_registry.arguments import strict_json
 from tool_registry.errors import PortsideError
@@ -44,11 +44,13 @@ class ExecuteRoute:
         tokens: TokenService,
         executions: ExecutionService,
         catalogues: Catalogues,
+        ids: Ids,
     ) -> None:
         self._app = app
         self._tokens = tokens
         self._executions = executions
         self._catalogues = catalogues
+        self._ids = ids
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one call, or pass the request on."""
@@ -60,28 +62,24 @@ class ExecuteRoute:
             job = await worker_job(scope, job_id, self._tokens)
             call = _call(scope, await read_body(scope, receive))
             answer = await self._executions.execute(job, call)
+            version = self._catalogues.version_for(job)
+            body = to_json({"output": answer.output, "catalog_version": version})
         except (PortsideError, StoreUnavailable, OwnerMissing) as error:
             await problem_response(problem_of(error))(scope, receive, send)
-            return
-        await self._answer(job, answer, scope, receive, send)
+        except Exception:  # noqa: BLE001 - no layer is above this one
+            await problem_response(logged_bug(scope, self._ids))(scope, receive, send)
+        else:
+            if answer.problem is not None:
+                problem = {**answer.problem, "catalog_version": version}
+                await problem_response(problem)(scope, receive, send)
+            else:
+                await _send_json(body, send)
 
-    async def _answer(self, job: Job, answer: CallAnswer, scope: Scope, receive: Receive, send: Send) -> None:
-        version = self._catalogues.version_for(job)
-        if answer.problem is not None:
-            await problem_response({**answer.problem, "catalog_version": version})(scope, receive, send)
-            return
-        body = _json({"output": answer.output, "catalog_version": version})
-        await send(
-            {
-                "type": "http.response.start",
-                "status": 200,
-                "headers": [
-                    (b"content-type", b"application/json"),
-                    (b"content-length", str(len(body)).encode()),
-                ],
-            }
-        )
-        await send({"type": "http.response.body", "body": body})
+
+async def _send_json(body: bytes, send: Send) -> None:
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 def _job_id(scope: Scope) -> str | None:
@@ -106,7 +104,7 @@ def _call(scope: Scope, body: bytes) -> WorkerCall:
         raise BadRequest(f"the body is not valid JSON: {error}") from None
     if not isinstance(asked, dict):
         raise BadRequest("the body must be an object with tool_name and params")
-    fields = cast("dict[str, Any]", asked)
+    fields: dict[str, Any] = asked
     if not fields.keys() <= _FIELDS:
         unknown = min(fields.keys() - _FIELDS)
         raise BadRequest(f"unknown field {unknown[:80]!r}; send tool_name and params only")
@@ -115,7 +113,8 @@ def _call(scope: Scope, body: bytes) -> WorkerCall:
         raise BadRequest("tool_name must be the name of a tool")
     if not isinstance(params, dict):
         raise BadRequest("params must be a JSON object")
-    return WorkerCall(name, cast("dict[str, Any]", params), _key(scope), body)
+    arguments: dict[str, Any] = params
+    return WorkerCall(name, arguments, _key(scope), body)
 
 
 def _key(scope: Scope) -> str | None:
@@ -126,13 +125,6 @@ def _key(scope: Scope) -> str | None:
                 raise BadRequest(f"{IDEMPOTENCY_KEY} must have 1 to {_MAX_KEY_CHARS} characters")
             return key
     return None
-
-
-def _json(answer: dict[str, Any]) -> bytes:
-    try:
-        return to_json(answer)
-    except ValueError:  # half a surrogate pair is no UTF-8, but it travels escaped
-        return json.dumps(answer).encode()
 
 
 def describe_execute(document: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,8 @@
-"""The outermost layer: a bug is logged once, and its caller gets an id to ask about."""
+"""A layer around everything: a bug is logged once, and its caller gets an id to ask about."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -32,9 +34,14 @@ class Failures:
 
         try:
             await self._app(scope, receive, noted)
-        except Exception:  # noqa: BLE001 - the one place where a bug ends
-            error_id = self._ids.new()
-            _log.exception("request_broke", error_id=error_id, method=scope["method"], path=scope["path"])
+        except Exception:  # noqa: BLE001 - where a bug ends
+            body = logged_bug(scope, self._ids)
             if not started:
-                body = problem("internal", f"something broke inside; the log has it under {error_id}")
                 await problem_response(body)(scope, receive, send)
+
+
+def logged_bug(scope: Scope, ids: Ids) -> dict[str, Any]:
+    """Log the exception that is being handled; the problem to answer names the log's entry only."""
+    error_id = ids.new()
+    _log.exception("request_broke", error_id=error_id, method=scope["method"], path=scope["path"])
+    return problem("internal", f"something broke inside; the log has it under {error_id}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orchestrator.domain.jobs import Job, JobId
+from orchestrator.domain.jobs import ACTIVE, Job, JobId
 from orchestrator.ports.jobs import JobStore
 from tool_registry.clock import Clock
 
@@ -26,12 +26,18 @@ class ActiveJobs:
         self._clock = clock
         self._cache: dict[str, _Cached] = {}
 
+    def at_hand(self, job_id: str) -> Job | None:
+        """The job, if it was read less than a second ago."""
+        cached = self._cache.get(job_id)
+        if cached is None or self._clock.monotonic() - cached.at >= _MAX_AGE_S:
+            return None
+        return cached.job
+
     async def get(self, job_id: str) -> Job | None:
         """The job as it stands now, give or take a second; None when there is none."""
-        now = self._clock.monotonic()
-        cached = self._cache.get(job_id)
-        if cached is not None and now - cached.at < _MAX_AGE_S:
-            return cached.job
+        job = self.at_hand(job_id)
+        if job is not None:
+            return job
         job = await self._store.get(JobId(job_id))
         if job is None:
             self._cache.pop(job_id, None)
@@ -52,4 +58,4 @@ class ActiveJobs:
 
 def may_call(job: Job, attempt: int) -> bool:
     """Whether the worker of this attempt still has a say."""
-    return job.attempt == attempt and job.state.active
+    return job.attempt == attempt and job.state in ACTIVE

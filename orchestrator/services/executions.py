@@ -22,7 +22,7 @@ from tool_registry.catalogue import canonical_json
 from tool_registry.clock import Clock
 from tool_registry.context import ToolContext
 from tool_registry.errors import CallError, Outcome, ToolFailed
-from tool_registry.execution import ToolExecutor
+from tool_registry.execution import BeforeRun, ToolExecutor
 from tool_registry.registry import Entry, ToolRegistry
 
 _REMEMBERED = 1024
@@ -31,7 +31,7 @@ _REMEMBERED_BYTES = 65_536
 Describe = Callable[[CallError], dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: see ToolContext
 class CallAnswer:
     """What the worker is answered: an output, or a problem as it was described then."""
 
@@ -39,7 +39,7 @@ class CallAnswer:
     problem: dict[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: see ToolContext
 class WorkerCall:
     """One call as it came in.
 
@@ -108,19 +108,23 @@ class ExecutionService:
         Raises:
             IdempotencyConflict: the key was used for another call.
         """
-        if call.key is None:
-            return await self._run(job, call, None)
-        place = (job.id, call.key)
+        key = call.key
+        if key is None:
+            return await self._run(job, call)
+        place = (job.id, key)
         known = self._calls.get(place)
         if known is not None:
             _same(known.call, call)
             return await asyncio.shield(known.answer)
+        entry = self._registry.get(call.tool_name)
         # A server does not cancel a request whose connection is lost: the call runs to its end, and a
         # worker that asks again gets this answer.
-        running = _Running(call, asyncio.get_running_loop().create_future())
-        self._calls[place] = running
+        running = self._calls[place] = _Running(call, asyncio.get_running_loop().create_future())
         try:
-            answer = await self._run(job, call, call.key)
+            if entry is not None and _repeatable(entry):
+                answer = await self._run(job, call)
+            else:
+                answer = await self._run_once(job, call, key)
         except BaseException as error:
             del self._calls[place]
             running.answer.set_exception(error)
@@ -139,35 +143,38 @@ class ExecutionService:
                 del self._calls[place]
                 return
 
-    async def _run(self, job: Job, call: WorkerCall, key: str | None) -> CallAnswer:
-        entry = self._registry.get(call.tool_name)
-        if key is not None and (entry is None or not _repeatable(entry)):
-            stored = await self._store.get(job.id, key)
-            if stored is not None:
-                return await self._repeat(stored, call)
+    async def _run(self, job: Job, call: WorkerCall, before_run: BeforeRun | None = None) -> CallAnswer:
+        try:
+            output = await self._executor.execute(
+                call.tool_name, call.params, _context(job, call.key), before_run=before_run
+            )
+        except CallError as error:
+            return CallAnswer(problem=self._describe(error))
+        return CallAnswer(output=output.as_json())
+
+    async def _run_once(self, job: Job, call: WorkerCall, key: str) -> CallAnswer:
+        """Run a call whose fate is recorded, unless it was run before."""
+        stored = await self._store.get(job.id, key)
+        if stored is not None:
+            return await self._repeat(stored, call)
         recorded = False
 
         async def record(found: Entry) -> None:
             nonlocal recorded
-            if key is not None and not _repeatable(found):
+            if not _repeatable(found):
                 await self._begin(job, call, key)
                 recorded = True
 
         try:
-            output = await self._executor.execute(
-                call.tool_name, call.params, _context(job, key), before_run=record
-            )
-            answer = CallAnswer(output=output.as_json())
+            answer = await self._run(job, call, record)
         except _Replayed as replay:
             return replay.answer
-        except CallError as error:
-            answer = CallAnswer(problem=self._describe(error))
         except BaseException:
             # The tool broke in a way nobody foresaw: what it did is unknown, and a repeat must hear that.
-            if recorded and key is not None:
+            if recorded:
                 await self._store.finish(job.id, key, self._unknown(call))
             raise
-        if recorded and key is not None:
+        if recorded:
             await self._remember(job.id, key, answer)
         return answer
 

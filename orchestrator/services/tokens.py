@@ -137,6 +137,15 @@ class TokenService:
         }
         return IssuedToken(jwt.encode(claims, private, algorithm=_ALGORITHM, headers={"kid": kid}), expires)
 
+    def admitted(self, token: str, job_id: str) -> Job | None:
+        """The job, when all that lets this token in is at hand; None is no refusal: `authorise` decides."""
+        claims = self._verdicts.get(token)
+        job = self._jobs.at_hand(job_id)
+        if claims is None or claims.job_id != job_id or job is None or not may_call(job, claims.attempt):
+            return None
+        late_s = self._clock.now().timestamp() - claims.expires_at
+        return job if late_s <= LEEWAY_S else None
+
     async def authorise(self, token: str, job_id: str, *, ended: bool = False) -> tuple[WorkerClaims, Job]:
         """The claims of a token that may act for this job now, and the job.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Row, func, insert, select
+from sqlalchemy import Connection, Row, func, select
 
 from orchestrator.adapters.db.database import Database
 from orchestrator.adapters.db.tables import audit
@@ -24,10 +24,7 @@ class SqlAuditStore:
     async def append(self, rows: Sequence[AuditRow]) -> None:
         """Store rows, all of them or none."""
         if rows:
-            # Made in the database's thread: there can be thousands.
-            await self._database.write(
-                lambda connection: connection.execute(insert(audit), [row._asdict() for row in rows])
-            )
+            await self._database.write(lambda connection: _insert(connection, rows))
 
     async def read(self, *, job_id: str | None = None, limit: int = 500) -> list[AuditRow]:
         """Rows, oldest first; the newest `limit` of them."""
@@ -64,6 +61,22 @@ class SqlAuditStore:
         return await self._database.read(
             lambda connection: [ToolUse(*row) for row in connection.execute(query)]
         )
+
+
+def _insert(connection: Connection, rows: Sequence[AuditRow]) -> None:
+    """Insert thousands of rows: the columns' types convert, and the driver gets plain tuples.
+
+    `connection.execute(insert(audit), rows)` takes twice as long (measured).
+    """
+    dialect = connection.dialect
+    converters = [column.type.dialect_impl(dialect).bind_processor(dialect) for column in _COLUMNS]
+    values = [
+        tuple([convert(value) if convert else value for convert, value in zip(converters, row, strict=True)])
+        for row in rows
+    ]
+    marker = "?" if dialect.paramstyle == "qmark" else "%s"
+    names, markers = ", ".join(AuditRow._fields), ", ".join([marker] * len(converters))
+    connection.exec_driver_sql(f"INSERT INTO {audit.name} ({names}) VALUES ({markers})", values)  # noqa: S608 - our own names
 
 
 def _audit_row(row: Row[Any]) -> AuditRow:

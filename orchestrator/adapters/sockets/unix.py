@@ -30,7 +30,8 @@ class OfJob:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one request on with the marks; what a client claims in headers counts for nothing."""
-        await self._app({**scope, **self._marks}, receive, send)
+        scope.update(self._marks)  # nobody is above who keeps the scope: a copy would be for nothing
+        await self._app(scope, receive, send)
 
 
 @dataclass(slots=True)

@@ -21,8 +21,8 @@ import jwt
 import structlog
 import uvloop
 from fastapi import Depends, FastAPI, Header
-from pydantic import SecretStr
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import SecretStr
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bench.process import ANSWER_FILE, Address

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from container.engine.errors import EngineUnavailable
-
 from tests.support.orchestrator import Wired, problem
 
 

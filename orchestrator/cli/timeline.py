@@ -77,7 +77,9 @@ class TimelinePrinter:
     def _result(self, data: dict[str, Any]) -> Text:
         files = data.get("files_changed")
         tail = "" if files is None else f", {files} file{'' if files == 1 else 's'} changed"
-        return Text(f"result     {one_line(data['outcome'])} after {data['iterations']} turns{tail}", style="bold")
+        return Text(
+            f"result     {one_line(data['outcome'])} after {data['iterations']} turns{tail}", style="bold"
+        )
 
     def _log(self, data: dict[str, Any]) -> Text:
         style = {"warning": "yellow", "error": "red"}.get(data["level"], "dim")

@@ -94,9 +94,12 @@ def test_a_server_is_a_command_or_a_url(tmp_path: Path) -> None:
         (["x"], "", ["=b"], []),
     ],
 )
-def test_a_server_that_can_not_be_is_a_usage_mistake(given: tuple[Any, ...], tmp_path: Path) -> None:
+def test_a_server_that_can_not_be_is_a_usage_mistake(
+    given: tuple[list[str], str, list[str], list[str]], tmp_path: Path
+) -> None:
+    command, url, env, header = given
     with pytest.raises(UsageMistake):
-        server_entry(*given, tmp_path)
+        server_entry(command, url, env, header, tmp_path)
 
 
 def test_arguments_come_as_text_or_from_a_file(tmp_path: Path) -> None:

@@ -76,13 +76,6 @@ class JobMismatch(PortsideError):
     code = "job_mismatch"
 
 
-class EngineDown(PortsideError):
-    """No container engine answers."""
-
-    code = "engine_unavailable"
-    retryable = True
-
-
 class HomeTaken(PortsideError):
     """Another orchestrator looks after this state directory."""
 

@@ -34,3 +34,5 @@ def log_to(stream: IO[str], *, level: int = logging.INFO) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level)
+    for chatty in ("httpx", "httpcore", "httpx2", "httpcore2", "alembic"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)

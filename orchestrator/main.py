@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import httpx
@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 from container.adapters.docker.discovery import Candidate, candidates, discover
 from container.adapters.docker.engine import DockerEngine
 from container.adapters.docker.image import WorkerImage
+from container.engine.port import SandboxEngine
 from orchestrator.adapters.blobs.files import FileBlobStore
 from orchestrator.adapters.db.network_store import SqlNetworkStore
 from orchestrator.adapters.db.stores import Stores, open_stores
@@ -77,10 +78,12 @@ class Orchestrator:
 
     Attributes:
         app: the ASGI application.
+        registry: the tools; whoever embeds Portside adds its own here.
     """
 
     settings: Settings
     app: ASGIApp
+    registry: ToolRegistry
     stack: AsyncExitStack
 
     async def close(self) -> None:
@@ -119,15 +122,36 @@ def worker_image(settings: Settings, engine: DockerEngine) -> WorkerImage:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What an orchestrator is given beside its settings.
+
+    Attributes:
+        image: answers the image of jobs that name none, made ready if need be.
+        models: providers in place of built-in ones, by the prefix of their models' names.
+    """
+
+    engine: SandboxEngine
+    image: Callable[[], Awaitable[str]]
+    models: Mapping[str, ModelProvider] = field(default_factory=dict[str, ModelProvider])
+
+
 async def start(settings: Settings, engine: DockerEngine) -> Orchestrator:
-    """Wire everything, look after jobs and serve on `settings.api_socket`; `own_home` comes first.
+    """Wire everything over a Docker engine, look after jobs and serve on `settings.api_socket`.
+
+    `own_home` comes first.
 
     Raises:
         PortsideError, StoreError, OSError: it can't start; nothing is left running.
     """
+    return await start_over(settings, Outside(engine, _image_of(settings, engine)))
+
+
+async def start_over(settings: Settings, outside: Outside) -> Orchestrator:
+    """The same over any engine, which is closed at the end."""
     async with AsyncExitStack() as stack:
-        stack.push_async_callback(engine.close)
-        return await _wire(settings, engine, stack)
+        stack.push_async_callback(outside.engine.close)
+        return await _wire(settings, outside, stack)
 
 
 async def open_desk(settings: Settings, *, tools: bool) -> Orchestrator:
@@ -149,15 +173,16 @@ async def open_desk(settings: Settings, *, tools: bool) -> Orchestrator:
         desk = await _open_tools(base)
         if tools:
             await _fill(desk)
-        app = await _application(base, desk, await _open_jobs(base, desk, engine))
-        return Orchestrator(settings, app, stack.pop_all())
+        outside = Outside(engine, _image_of(settings, engine))
+        app = await _application(base, desk, await _open_jobs(base, desk, outside))
+        return Orchestrator(settings, app, desk.registry, stack.pop_all())
 
 
-async def _wire(settings: Settings, engine: DockerEngine, stack: AsyncExitStack) -> Orchestrator:
+async def _wire(settings: Settings, outside: Outside, stack: AsyncExitStack) -> Orchestrator:
     base = await _open_base(settings, stack)
     tools = await _open_tools(base)
     await _fill(tools)
-    jobs = await _open_jobs(base, tools, engine)
+    jobs = await _open_jobs(base, tools, outside)
     app = await _application(base, tools, jobs)
     jobs.sockets.serve(app)
     await jobs.supervisor.start()
@@ -170,7 +195,7 @@ async def _wire(settings: Settings, engine: DockerEngine, stack: AsyncExitStack)
     await api.open()
     stack.push_async_callback(api.close)
     stack.callback(jobs.parts.timeline.close)
-    return Orchestrator(settings, app, stack.pop_all())
+    return Orchestrator(settings, app, tools.registry, stack.pop_all())
 
 
 async def _application(base: _Base, tools: _Tools, jobs: _Jobs) -> ASGIApp:
@@ -294,7 +319,7 @@ class _Jobs:
             wake()
 
 
-async def _open_jobs(base: _Base, tools: _Tools, engine: DockerEngine) -> _Jobs:
+async def _open_jobs(base: _Base, tools: _Tools, outside: Outside) -> _Jobs:
     settings, stores = base.settings, base.stores
     timeline = Timeline(stores.events, base.clock, base.redactor)
     active = ActiveJobs(stores.jobs, base.clock)
@@ -307,14 +332,14 @@ async def _open_jobs(base: _Base, tools: _Tools, engine: DockerEngine) -> _Jobs:
     base.stack.push_async_callback(sockets.close_all)
     launcher = Launcher(
         parts,
-        engine=engine,
+        engine=outside.engine,
         tokens=tokens,
         sockets=sockets,
-        settings=LaunchSettings(base.instance, _image_of(settings, engine), settings.stop_grace_s),
+        settings=LaunchSettings(base.instance, outside.image, settings.stop_grace_s),
     )
     supervisor = Supervisor(
         parts,
-        engine=engine,
+        engine=outside.engine,
         launcher=launcher,
         sockets=sockets,
         membership=tools.membership,
@@ -324,7 +349,7 @@ async def _open_jobs(base: _Base, tools: _Tools, engine: DockerEngine) -> _Jobs:
             stop_grace_s=settings.stop_grace_s,
         ),
     )
-    models = _models(settings, timeline, base.clock)
+    models = _models(settings, timeline, base.clock, outside.models)
     base.stack.push_async_callback(models.close)
     return _Jobs(parts, tokens, sockets, supervisor, models, [supervisor.wake])
 
@@ -336,6 +361,7 @@ def _services(base: _Base, tools: _Tools, jobs: _Jobs, gate: OperatorGate) -> Ap
         membership=tools.membership,
         secrets=stores.secrets,
         sockets=jobs.sockets,
+        registry=tools.registry,
         wake=jobs.wake,
     )
     executions = ExecutionService(
@@ -393,12 +419,14 @@ def _image_of(settings: Settings, engine: DockerEngine) -> Callable[[], Awaitabl
     return ready
 
 
-def _models(settings: Settings, timeline: Timeline, clock: SystemClock) -> ModelRouter:
+def _models(
+    settings: Settings, timeline: Timeline, clock: SystemClock, more: Mapping[str, ModelProvider]
+) -> ModelRouter:
     async def on_wait(job_id: str, seconds: float, reason: str) -> None:
         text = f"the model's provider asks to wait {seconds:.1f} s: {reason}"
         await timeline.note(JobId(job_id), "log", level="warning", text=text)
 
-    return _router(settings, on_wait, clock)
+    return _router(settings, on_wait, clock, more)
 
 
 def check_model(settings: Settings, model: str) -> None:
@@ -410,10 +438,12 @@ def check_model(settings: Settings, model: str) -> None:
 
     async def nobody_waits(_job_id: str, _seconds: float, _reason: str) -> None: ...
 
-    _router(settings, nobody_waits, SystemClock()).check(model)
+    _router(settings, nobody_waits, SystemClock(), {}).check(model)
 
 
-def _router(settings: Settings, on_wait: OnWait, clock: SystemClock) -> ModelRouter:
+def _router(
+    settings: Settings, on_wait: OnWait, clock: SystemClock, more: Mapping[str, ModelProvider]
+) -> ModelRouter:
     """The models that can be asked here: scripts, and the providers that have a key or an address."""
 
     def hosted(dialect: Literal["openai", "anthropic"]) -> OnDemand:
@@ -424,7 +454,7 @@ def _router(settings: Settings, on_wait: OnWait, clock: SystemClock) -> ModelRou
         providers["openai"] = hosted("openai")
     if settings.anthropic_api_key or settings.model_base_url:
         providers["anthropic"] = hosted("anthropic")
-    return ModelRouter(providers)
+    return ModelRouter({**providers, **more})
 
 
 def _hosted(

@@ -7,6 +7,8 @@ import pytest
 pytest_plugins = [
     "tests.support.command_line",
     "tests.support.docker_engine",
+    "tests.support.logged",
+    "tests.support.orchestrator",
     "tests.support.stores",
     "tests.support.tool_workspace",
 ]

@@ -7,12 +7,14 @@ and a tool at another. None of that passes here.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, NoReturn, cast
 
 from tool_registry.errors import InvalidParams, Violation
 
 MAX_DEPTH = 200
 
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
 _ONE_OBJECT = "send the arguments as one JSON object, such as {}"
 
 
@@ -57,37 +59,29 @@ def strict_json(text: str) -> Any:
         value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"{error.msg} at line {error.lineno}, column {error.colno}") from None
-    if "\\u" in text:
-        _refuse_surrogates(value)
-    return value
-
-
-def _refuse_surrogates(value: Any) -> None:
+    except _Refused:
+        raise
+    except ValueError:
+        raise ValueError("a number has too many digits") from None  # Python's own bound, 4,300
     try:
-        json.dumps(value, ensure_ascii=False).encode()
+        if not text.isascii():
+            text.encode()
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise ValueError("a string holds half of a surrogate pair") from None
+    return value
 
 
 def _depth(text: str) -> int:
     """The deepest nesting of brackets outside strings."""
-    depth = deepest = 0
-    in_string = escaped = False
-    for char in text:
-        if in_string:
-            if escaped:
-                escaped = False
-            elif char == "\\":
-                escaped = True
-            elif char == '"':
-                in_string = False
-        elif char == '"':
-            in_string = True
-        elif char in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif char in "]}":
-            depth -= 1
+    level = deepest = 0
+    for token in _BRACKETS.finditer(text):
+        if token[0] in "[{":
+            level += 1
+            deepest = max(deepest, level)
+        elif token[0] in "]}":
+            level -= 1
     return deepest
 
 

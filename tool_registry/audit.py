@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class AuditRecord:
-    """One call and its verdict.
+class AuditRecord(NamedTuple):
+    """One call and its verdict. A tuple, as one is made of every call.
 
     Attributes:
         params: the arguments, sensitive ones masked and known secrets redacted.
         verdict: `ok`, `error` when the tool says that it failed, else the problem's code.
         rules: the schema rules that the arguments broke.
-        read_only: of the tool; such a record may be written later than the answer goes out.
         output_bytes: of the result as shown.
     """
 
@@ -32,7 +29,6 @@ class AuditRecord:
     rules: tuple[str, ...]
     duration_ms: int
     output_bytes: int
-    read_only: bool
 
 
 AuditSink = Callable[[AuditRecord], None]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 
 def _no_progress(_progress: float, _total: float | None, _message: str | None) -> None:
@@ -25,7 +24,6 @@ class ToolContext:
         grants: names of approval-gated tools that this job may use.
         deadline: on the executor's monotonic clock, in seconds; None is none but the tool's own.
         progress: called as `(progress, total, message)`; extends no deadline.
-        extra: adapter-specific facts, such as a trace context.
     """
 
     job_id: str
@@ -37,4 +35,17 @@ class ToolContext:
     grants: frozenset[str] = frozenset()
     deadline: float | None = None
     progress: Callable[[float, float | None, str | None], None] = _no_progress
-    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def until(self, deadline: float) -> ToolContext:
+        """The same caller, under this deadline."""
+        return ToolContext(
+            self.job_id,
+            self.call_id,
+            self.agent,
+            self.instance_id,
+            self.network,
+            self.surface,
+            self.grants,
+            deadline,
+            self.progress,
+        )

@@ -29,18 +29,27 @@ from tool_registry.errors import (
     ToolTimeout,
     Violation,
 )
-from tool_registry.explain import MAX_VIOLATIONS, Explainer, cheap, closest, violations
-from tool_registry.output import ToolOutput, Truncation
+from tool_registry.explain import (
+    MAX_VIOLATIONS,
+    Explainer,
+    cheap,
+    closest,
+    violations,
+    without_sensitive,
+)
+from tool_registry.output import ToolOutput, Truncation, sendable
 from tool_registry.rate_limit import RateLimiter
 from tool_registry.redaction import Redactor, masked
 from tool_registry.registry import Entry, ToolRegistry
-from tool_registry.schema import CompiledSchema
+from tool_registry.schema import DECIDED_RULES, CompiledSchema
 from tool_registry.tool import Approval, ToolSource
 from tool_registry.truncation import DEFAULT_OUTPUT_BYTES, cut_middle
 from tool_registry.visibility import HIDDEN_BECAUSE, Hidden, ToolState, hosted_visibility
 
 _CANCEL_GRACE_S = 5.0
 _MAX_CONTENT_BYTES = 5 * 1024 * 1024
+_MAX_BLOCKS = 100
+_MAX_ERROR_CHARS = 4_000
 
 BeforeRun = Callable[[Entry], Awaitable[None]]
 
@@ -112,19 +121,23 @@ class ToolExecutor:
         """
         started = self._around.clock.monotonic()
         entry = self._registry.get(name)
-        verdict, rules, output = "internal", (), None
+        verdict, rules, size = "internal", (), 0
         try:
             entry = self._resolve(name, entry, context)
             params = await self._valid(entry, params)
             self._approved(entry, params, context)
             self._within_rate(entry, context)
             if before_run is not None:
+                verdict = "not_run"
                 await before_run(entry)
-            output = await self._run(entry, params, context)
-            output = await self._shown(output, context, started)
+                verdict = "internal"
+            output = self._redacted(await self._run(entry, params, context))
+            output, size = await self._bounded(output, context)
+            output = output.timed(self._since(started))
             verdict = "error" if output.is_error else "ok"
         except CallError as error:
             verdict, rules = error.code, tuple(one.rule for one in error.violations)
+            self._clean(error)
             raise
         except asyncio.CancelledError:
             verdict = "cancelled"
@@ -133,7 +146,7 @@ class ToolExecutor:
             return output
         finally:
             self._audit(
-                name, entry, params, context, verdict=verdict, rules=rules, output=output, started=started
+                name, entry, params, context, verdict=verdict, rules=rules, size=size, started=started
             )
 
     def _resolve(self, name: str, entry: Entry | None, context: ToolContext) -> Entry:
@@ -162,7 +175,7 @@ class ToolExecutor:
         params, _dropped = schema.without_refused_nulls(params)
         if schema.accepts(params):
             return params
-        found = await self._explained(schema, params)
+        found = without_sensitive(await self._explained(schema, params), entry.traits.sensitive)
         listed = "; ".join(f"{one.pointer or 'the object'}: {one.message}" for one in found)
         raise InvalidParams(
             f"the arguments of {entry.name} do not fit its schema, a JSON object: {listed[:1500]}",
@@ -172,17 +185,15 @@ class ToolExecutor:
 
     async def _explained(self, schema: CompiledSchema, params: dict[str, Any]) -> tuple[Violation, ...]:
         masked_found = schema.masked_violations(params)
-        instance_json = json.dumps(params)
         found: tuple[Violation, ...] | None = None
-        if cheap(schema.text, instance_json):
-            found = violations(schema.schema, params)
+        if cheap(schema.rules_text, params):
+            found = violations(schema.rules, params)
         elif self._around.explainer is not None:
-            found = await self._around.explainer.explain(schema.text, instance_json)
+            found = await self._around.explainer.explain(schema.rules_text, json.dumps(params))
         if not found:
             return masked_found
-        # Formats are asserted by the deciding engine only.
-        formats = (one for one in masked_found if one.rule == "format")
-        return (*found, *formats)[:MAX_VIOLATIONS]
+        more = (one for one in masked_found if one.rule in DECIDED_RULES)
+        return (*found, *more)[:MAX_VIOLATIONS]
 
     def _approved(self, entry: Entry, params: Mapping[str, Any], context: ToolContext) -> None:
         traits = entry.traits
@@ -211,15 +222,22 @@ class ToolExecutor:
         timeout_s = entry.traits.timeout_s
         now = self._around.clock.monotonic()
         if context.deadline is not None:
-            timeout_s = max(0.0, min(timeout_s, context.deadline - now))
-        inner = replace(context, deadline=now + timeout_s)
-        task = asyncio.ensure_future(entry.tool.execute(params, inner))
+            timeout_s = min(timeout_s, context.deadline - now)
+            if timeout_s <= 0:
+                raise ToolTimeout(
+                    f"{entry.name} was not run: the caller's time is over", outcome=Outcome.NOT_RUN
+                )
+        running = entry.tool.execute(params, context.until(now + timeout_s))
+        task = asyncio.get_running_loop().create_task(running)
         try:
-            done, _ = await asyncio.wait({task}, timeout=timeout_s)
+            # One turn is all that a tool needs which waits for nothing; only the others get a timer.
+            await asyncio.sleep(0)
+            if not task.done():
+                await asyncio.wait({task}, timeout=timeout_s)
         except asyncio.CancelledError:
             await self._stop(task, entry)
             raise
-        if not done:
+        if not task.done():
             await self._stop(task, entry)
             raise ToolTimeout(
                 f"{entry.name} did not finish within {timeout_s:g} s and was cancelled",
@@ -233,15 +251,10 @@ class ToolExecutor:
     async def _stop(self, task: asyncio.Future[ToolOutput], entry: Entry) -> None:
         task.cancel()
         done, _ = await asyncio.wait({task}, timeout=_CANCEL_GRACE_S)
+        # It may end with an error of its own, now or much later: the caller hears of the timeout instead.
+        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         if not done:
             self._around.on_stuck(entry)
-        elif not task.cancelled():
-            task.exception()  # it ended with an error of its own: the caller hears of the timeout instead
-
-    async def _shown(self, output: ToolOutput, context: ToolContext, started: float) -> ToolOutput:
-        output = self._redacted(output)
-        output = await self._bounded(output, context)
-        return replace(output, duration_ms=int((self._around.clock.monotonic() - started) * 1000))
 
     def _redacted(self, output: ToolOutput) -> ToolOutput:
         redactor = self._around.redactor
@@ -251,12 +264,33 @@ class ToolExecutor:
         content = tuple(redactor.value(block) for block in output.content)
         return replace(output, result=result, content=content, raw=redactor.value(output.raw))
 
-    async def _bounded(self, output: ToolOutput, context: ToolContext) -> ToolOutput:
-        output = await self._bounded_content(output, context)
+    def _clean(self, error: CallError) -> None:
+        """Take secrets out of what a failed call says, and bound it: a tool's own words may be in it."""
+        clean = self._around.redactor.text
+        error.message = clean(sendable(error.message))[:_MAX_ERROR_CHARS]
+        error.args = (error.message,)
+        error.hint = clean(error.hint) if error.hint else error.hint
+        error.cause = clean(error.cause) if error.cause else error.cause
+        error.violations = tuple(
+            replace(
+                one,
+                pointer=clean(one.pointer),
+                message=clean(one.message),
+                expected=clean(one.expected) if one.expected else one.expected,
+                got=clean(one.got) if one.got else one.got,
+            )
+            for one in error.violations
+        )
+
+    async def _bounded(self, output: ToolOutput, context: ToolContext) -> tuple[ToolOutput, int]:
+        """The output as it may be shown, and how many bytes of text that is."""
+        if output.content:
+            output = await self._bounded_content(output, context)
+        output = _carriable(output)
         text = output.text()
         limit = self._around.max_output_bytes
         if len(text) * 4 <= limit or cut_middle(text, limit) is None:
-            return output
+            return output, len(text)
         artifact = None
         if self._around.keeper is not None:
             artifact = await self._around.keeper.keep(
@@ -264,27 +298,33 @@ class ToolExecutor:
             )
         cut = cut_middle(text, limit, where=f"the whole is artifact {artifact}" if artifact else None)
         if cut is None:
-            return output
-        shown = Truncation(cut.original_bytes, cut.shown_bytes, artifact)
-        return replace(output, result=cut.text, raw=None, truncated=shown)
+            return output, _size(text)
+        before = output.truncated or Truncation(cut.original_bytes, cut.shown_bytes)
+        shown = Truncation(before.original_bytes, cut.shown_bytes, artifact or before.artifact)
+        return replace(output, result=cut.text, raw=None, truncated=shown), _size(cut.text)
 
     async def _bounded_content(self, output: ToolOutput, context: ToolContext) -> ToolOutput:
         """Blocks beyond the bound become artifacts and a note; what fits stays, in order."""
-        if not output.content:
-            return output
         room = _MAX_CONTENT_BYTES
         kept: list[dict[str, Any]] = []
-        for block in output.content:
+        for block in output.content[:_MAX_BLOCKS]:
             data = json.dumps(block).encode()
             if len(data) <= room:
                 room -= len(data)
-                kept.append(block)
-                continue
-            note: dict[str, Any] = {"type": "omitted", "was": block.get("type"), "size_bytes": len(data)}
-            if self._around.keeper is not None:
-                note["artifact"] = await self._around.keeper.keep(context, data, "application/json")
-            kept.append(note)
+                kept.append(sendable(block) if b"\\ud" in data else block)
+            else:
+                kept.append(await self._omitted(block.get("type"), data, context))
+        rest = output.content[_MAX_BLOCKS:]
+        if rest:
+            data = json.dumps(rest).encode()
+            kept.append(await self._omitted(f"{len(rest)} more blocks", data, context))
         return replace(output, content=tuple(kept))
+
+    async def _omitted(self, was: Any, data: bytes, context: ToolContext) -> dict[str, Any]:
+        note: dict[str, Any] = {"type": "omitted", "was": was, "size_bytes": len(data)}
+        if self._around.keeper is not None:
+            note["artifact"] = await self._around.keeper.keep(context, data, "application/json")
+        return note
 
     def _audit(
         self,
@@ -295,25 +335,44 @@ class ToolExecutor:
         *,
         verdict: str,
         rules: tuple[str, ...],
-        output: ToolOutput | None,
+        size: int,
         started: float,
     ) -> None:
-        clock = self._around.clock
-        sensitive = entry.traits.sensitive if entry else ()
+        if entry is not None and entry.traits.sensitive:
+            params = masked(params, entry.traits.sensitive)
         self._around.audit(
             AuditRecord(
-                at=clock.now(),
+                at=self._around.clock.now(),
                 job_id=context.job_id,
                 agent=context.agent,
                 network=context.network,
                 tool_name=name[:100],
-                source=entry.traits.source if entry else "",
+                source=entry.traits.source.value if entry else "",
                 call_id=context.call_id,
-                params=self._around.redactor.value(masked(params, sensitive)),
+                params=self._around.redactor.value(params),
                 verdict=verdict,
                 rules=rules,
-                duration_ms=int((clock.monotonic() - started) * 1000),
-                output_bytes=len(output.text()) if output else 0,
-                read_only=entry.traits.read_only if entry else True,
+                duration_ms=self._since(started),
+                output_bytes=size,
             )
         )
+
+    def _since(self, started: float) -> int:
+        """Milliseconds."""
+        return int((self._around.clock.monotonic() - started) * 1000)
+
+
+def _carriable(output: ToolOutput) -> ToolOutput:
+    """Without halves of surrogate pairs, and without structured content beyond the bound of other blocks."""
+    if output.raw is not None:
+        data = json.dumps(output.raw)
+        if len(data) > _MAX_CONTENT_BYTES:
+            output = replace(output, raw=None)
+        elif "\\ud" in data:
+            output = replace(output, raw=sendable(output.raw))
+    text = output.text()
+    return output if text.isascii() else replace(output, result=sendable(output.result))
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))

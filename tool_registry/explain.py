@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import islice
 from typing import Any, Protocol, cast
 
@@ -22,14 +23,23 @@ import jsonschema.validators
 import jsonschema_specifications
 import referencing.exceptions
 
+from tool_registry.arguments import MAX_DEPTH, strict_json
 from tool_registry.errors import Violation
 
 MAX_VIOLATIONS = 20
 _MAX_SHOWN_CHARS = 60
 _MAX_OPTIONS = 20
 _SLOW_RULES = ('"pattern"', '"patternProperties"', '"uniqueItems"')
-_CHEAP_INSTANCE_CHARS = 16_384
+_CHEAP_VALUES = 1_000
 _CHEAP_SCHEMA_CHARS = 65_536
+_CHEAP_DEPTH = 8
+_REFERENCES = ('"$ref"', '"$dynamicRef"', '"$recursiveRef"')
+_MAX_QUOTED_CHARS = 10_000
+_MAX_KNOWN = 1_000
+_MAX_NAME_CHARS = 100
+_MAX_POINTER_CHARS = 300
+_MAX_MESSAGE_CHARS = 600
+_MAX_EXPECTED_CHARS = 300
 
 _Error = jsonschema.exceptions.ValidationError
 
@@ -42,13 +52,35 @@ class Explainer(Protocol):
         ...
 
 
-def cheap(schema_json: str, instance_json: str) -> bool:
-    """Whether the reference engine may run in the event loop on these."""
-    return (
-        len(instance_json) <= _CHEAP_INSTANCE_CHARS
-        and len(schema_json) <= _CHEAP_SCHEMA_CHARS
-        and not any(rule in schema_json for rule in _SLOW_RULES)
-    )
+def cheap(schema_json: str, instance: Any) -> bool:
+    """Whether the reference engine may run in the event loop on these.
+
+    Its time grows with the number of values on both sides, multiplied. References make it exponential in
+    the depth of the instance, since a schema may refer to itself from two branches.
+    """
+    if len(schema_json) > _CHEAP_SCHEMA_CHARS or any(rule in schema_json for rule in _SLOW_RULES):
+        return False
+    refers = any(rule in schema_json for rule in _REFERENCES)
+    return is_within(instance, max_values=_CHEAP_VALUES, max_depth=_CHEAP_DEPTH if refers else MAX_DEPTH)
+
+
+def is_within(instance: Any, *, max_values: int, max_depth: int = MAX_DEPTH) -> bool:
+    """Whether a JSON value holds no more values, and no more levels of them, than these."""
+    values, level = 0, [instance]
+    for _ in range(max_depth):
+        values += len(level)
+        if values > max_values:
+            return False
+        level = [child for value in level for child in _children(value)]
+        if not level:
+            return True
+    return False
+
+
+def _children(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value).values()
+    return cast("list[Any]", value) if isinstance(value, list) else ()
 
 
 def violations(schema: Mapping[str, Any], instance: Any) -> tuple[Violation, ...]:
@@ -60,17 +92,43 @@ def violations(schema: Mapping[str, Any], instance: Any) -> tuple[Violation, ...
     validator_class = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
     validator = validator_class(dict(schema), registry=jsonschema_specifications.REGISTRY)
     try:
-        errors = list(islice(validator.iter_errors(instance), MAX_VIOLATIONS))
+        # Where a property's schema is `false` the reference does not say which; the deciding engine does.
+        told = (error for error in validator.iter_errors(instance) if error.validator)
+        errors = list(islice(told, MAX_VIOLATIONS))
         found = [violation for error in errors for violation in _describe(error)]
-    except (RecursionError, referencing.exceptions.Unresolvable):
+    except (RecursionError, ArithmeticError, re.error, referencing.exceptions.Unresolvable):
         return ()  # the deciding engine's own, masked words are shown instead
     unique = {(one.pointer, one.rule, one.message): one for one in found}
-    return tuple(unique.values())[:MAX_VIOLATIONS]
+    return tuple(_bounded(one) for one in islice(unique.values(), MAX_VIOLATIONS))
+
+
+def without_sensitive(found: Iterable[Violation], sensitive: Iterable[str]) -> tuple[Violation, ...]:
+    """The same violations; what came at or below a sensitive pointer is not shown."""
+    hidden = tuple(sensitive)
+    return tuple(
+        replace(one, got=None) if any(_covers(pointer, one.pointer) for pointer in hidden) else one
+        for one in found
+    )
+
+
+def _covers(pointer: str, at: str) -> bool:
+    return at == pointer or at.startswith(f"{pointer}/") or pointer.startswith(f"{at}/")
+
+
+def _bounded(one: Violation) -> Violation:
+    expected = one.expected[:_MAX_EXPECTED_CHARS] if one.expected else one.expected
+    return replace(one, message=one.message[:_MAX_MESSAGE_CHARS], expected=expected)
 
 
 def pointer_of(path: Iterable[str | int]) -> str:
     """A JSON pointer of path segments."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
+
+
+def bounded_pointer(path: Iterable[str | int]) -> str:
+    """The same, cut where a name in it is absurdly long."""
+    pointer = pointer_of(path)
+    return pointer if len(pointer) <= _MAX_POINTER_CHARS else f"{pointer[:_MAX_POINTER_CHARS]}..."
 
 
 def shown(value: Any) -> str:
@@ -80,8 +138,7 @@ def shown(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
-        text = str(value) if abs(value) < 10**15 else f"{value:.3e}"
-        return f"number {text}"
+        return f"number {value}" if abs(value) < 10**15 else f"number {_magnitude(value)}"
     if isinstance(value, str):
         if len(value) <= _MAX_SHOWN_CHARS:
             return f"string {json.dumps(value, ensure_ascii=False)}"
@@ -92,26 +149,41 @@ def shown(value: Any) -> str:
     return f"object with keys {', '.join(keys)}" if keys else "empty object"
 
 
+def _magnitude(value: float) -> str:
+    try:
+        return f"{value:.3e}"
+    except OverflowError:
+        return "of more than 300 digits"
+
+
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that `name` is most likely a slip of."""
-    lowered = {one.lower(): one for one in known}
+    """The known name that `name` is most likely a slip of; None for names no slip can make."""
+    if len(name) > _MAX_NAME_CHARS:
+        return None
+    lowered = {one.lower(): one for one in islice(known, _MAX_KNOWN)}
     match = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
     return lowered[match[0]] if match else None
 
 
 def _describe(error: _Error) -> list[Violation]:
-    rule = str(error.validator)
-    pointer = pointer_of(error.absolute_path)
+    rule = str(error.validator or "false")
+    pointer = bounded_pointer(error.absolute_path)
     if rule in {"additionalProperties", "unevaluatedProperties"}:
-        unknown = _unknown_properties(error, pointer)
+        unknown = _unknown_properties(error)
         if unknown:
             return unknown
     if rule in {"anyOf", "oneOf"} and error.context:
         return [_best_branch(error, pointer)]
     message, expected = _sentence(rule, error.validator_value, error.instance)
     if rule == "required":
-        message = f"{_missing(error)!r} is required"
+        message = f"{_missing(error)[:_MAX_NAME_CHARS]!r} is required"
+    if "propertyNames" in error.absolute_schema_path:
+        return [Violation(pointer, rule, f"the property name {_short(error.instance)} {message}", expected)]
     return [Violation(pointer, rule, message, expected, shown(error.instance))]
+
+
+def _short(name: Any) -> str:
+    return repr(str(name)[:_MAX_NAME_CHARS])
 
 
 def _missing(error: _Error) -> str:
@@ -123,22 +195,24 @@ def _missing(error: _Error) -> str:
     )
 
 
-def _unknown_properties(error: _Error, pointer: str) -> list[Violation]:
+def _unknown_properties(error: _Error) -> list[Violation]:
     schema = cast("dict[str, Any]", error.schema)
-    known = list(cast("dict[str, Any]", schema.get("properties", {})))
-    if "patternProperties" in schema or (not known and str(error.validator) != "additionalProperties"):
+    known = cast("dict[str, Any]", schema.get("properties", {}))
+    patterns = [re.compile(one) for one in cast("dict[str, Any]", schema.get("patternProperties", {}))]
+    if not known and not patterns and str(error.validator) != "additionalProperties":
         return []
     instance = cast("dict[str, Any]", error.instance)
+    allowed = ", ".join(name[:_MAX_SHOWN_CHARS] for name in islice(known, _MAX_OPTIONS)) or "no properties"
+    unknown = (key for key in instance if key not in known and not any(one.search(key) for one in patterns))
     found: list[Violation] = []
-    for name in islice((key for key in instance if key not in known), MAX_VIOLATIONS):
+    for name in islice(unknown, MAX_VIOLATIONS):
         near = closest(name, known)
         hint = f"; did you mean {near!r}?" if near else ""
-        allowed = ", ".join(known[:_MAX_OPTIONS]) or "no properties"
         found.append(
             Violation(
-                f"{pointer}{pointer_of([name[:100]])}",
+                bounded_pointer([*error.absolute_path, name]),
                 str(error.validator),
-                f"unknown property {name[:100]!r}{hint}",
+                f"unknown property {_short(name)}{hint}",
                 f"one of: {allowed}",
                 shown(instance[name]),
             )
@@ -150,9 +224,13 @@ def _best_branch(error: _Error, pointer: str) -> Violation:
     """One violation for a failed `anyOf`/`oneOf`: what the form that fits best still lacks."""
     branches: dict[int, list[_Error]] = {}
     for sub in error.context or ():
+        if not sub.schema_path:
+            continue  # a branch that is `false`; the reference does not say which
         branches.setdefault(cast("int", sub.schema_path[0]), []).append(sub)
     kinds = [_type_error(subs) for subs in branches.values()]
     options = cast("list[Any]", error.validator_value)
+    if not branches:
+        return Violation(pointer, str(error.validator), "is not allowed here", None, shown(error.instance))
     if all(kinds) and len(kinds) == len(options):
         allowed = ", ".join(dict.fromkeys(_types(sub.validator_value) for sub in kinds if sub))
         message = f"must be one of these types: {allowed}"
@@ -160,12 +238,12 @@ def _best_branch(error: _Error, pointer: str) -> Violation:
     best = min(_misfit(subs) for subs in branches.values())
     ties = [subs for subs in branches.values() if _misfit(subs) == best][:3]
     forms = [
-        "; ".join(_placed(violation, pointer) for sub in subs[:3] for violation in _describe(sub))
+        "; ".join(_placed(violation, pointer) for sub in subs[:3] for violation in _describe(sub)[:3])
         for subs in ties
     ]
     count = len(options)
     message = f"fits none of the {count} allowed forms; the closest needs: {' - or: '.join(forms)}"
-    return Violation(pointer, str(error.validator), message[:600], None, shown(error.instance))
+    return Violation(pointer, str(error.validator), message, None, shown(error.instance))
 
 
 def _placed(violation: Violation, base: str) -> str:
@@ -199,22 +277,38 @@ def _sentence(rule: str, value: Any, instance: Any) -> tuple[str, str | None]:
         return f"must match the pattern {str(value)[:200]}", str(value)[:200]
     if rule == "format":
         return f"must be a valid {value}", str(value)
-    if rule == "uniqueItems":
-        return "must not hold the same item twice", None
-    if rule == "not":
-        return "must not have this form", None
-    return f"breaks the rule {rule!r}", None
+    if rule == "dependentRequired":
+        return f"needs other properties beside some that it has: {json.dumps(value)[:200]}", None
+    return _PLAIN.get(rule, f"breaks the rule {rule!r}"), None
+
+
+_PLAIN = {
+    "additionalItems": "has more items than are allowed",
+    "additionalProperties": "holds properties that are not allowed",
+    "contains": "does not hold the item that it must, or too few or too many of it",
+    "false": "is not allowed here",
+    "not": "must not have this form",
+    "oneOf": "fits more than one of the allowed forms; leave out what makes it fit the others",
+    "unevaluatedItems": "has more items than are allowed",
+    "unevaluatedProperties": "holds properties that are not allowed",
+    "uniqueItems": "must not hold the same item twice",
+}
 
 
 def _type_sentence(wanted: str, instance: Any) -> str:
     sentence = f"must be {wanted}, not {_json_type(instance)}"
-    if isinstance(instance, str) and wanted in {"integer", "number", "boolean", "array", "object", "null"}:
-        try:
-            json.loads(instance[:10_000])
-        except ValueError:
-            return sentence
-        return f"{sentence}; send the value itself, without quotes"
-    return sentence
+    if not isinstance(instance, str) or len(instance) > _MAX_QUOTED_CHARS:
+        return sentence
+    try:
+        kind = _json_type(strict_json(instance))
+    except ValueError:
+        return sentence
+    kinds = {kind, "number"} if kind == "integer" else {kind}
+    return (
+        f"{sentence}; send the value itself, without quotes"
+        if kinds & set(wanted.split(" or "))
+        else sentence
+    )
 
 
 def _json_type(value: Any) -> str:

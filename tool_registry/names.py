@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -16,6 +16,8 @@ from tool_registry.tool import ToolSource
 MAX_NAME_CHARS = 64
 LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
+_HASH_CHARS = 8
+_MAX_HASHES = 7  # 56 digits and an underscore leave room for a name
 
 LOCAL_NAMES = frozenset({"shell", "read_file", "write_file", "list_dir", "apply_patch", "finish"})
 COLLABORATION_NAMES = frozenset(
@@ -62,31 +64,39 @@ class NameRequest:
     proposed: str
     fixed: bool = False
 
-
-def _digest(request: NameRequest) -> str:
-    return hashlib.sha256(f"{request.owner}\0{request.original}".encode()).hexdigest()[:8]
-
-
-def _suffixed(name: str, request: NameRequest) -> str:
-    return f"{name[: MAX_NAME_CHARS - 9]}_{_digest(request)}"
+    @property
+    def legal(self) -> str:
+        """The proposed name with every illegal character replaced; it may be too long."""
+        return self.proposed if self.fixed else _ILLEGAL.sub("_", self.proposed)
 
 
-def _legal(request: NameRequest) -> str:
-    name = _ILLEGAL.sub("_", request.proposed)
-    return name if len(name) <= MAX_NAME_CHARS else _suffixed(name, request)
+def _named(request: NameRequest, hashes: int) -> str:
+    """The legal name, ending in so many groups of eight digits of its hash."""
+    name = request.legal
+    if not request.fixed and len(name) > MAX_NAME_CHARS:
+        hashes = max(hashes, 1)
+    if not hashes:
+        return name
+    whole = f"{request.owner}\0{request.original}".encode("utf-8", "surrogatepass")
+    suffix = hashlib.sha256(whole).hexdigest()[: _HASH_CHARS * hashes]
+    return f"{name[: MAX_NAME_CHARS - 1 - len(suffix)]}_{suffix}"
 
 
 def assign_names(requests: Iterable[NameRequest]) -> Mapping[NameRequest, str]:
     """Give every request a name; all of those that collide get a suffix of their own.
 
-    A fixed name never moves: those that collide with it do.
+    A fixed name never moves: those that collide with it do. A suffixed name that meets another's is
+    suffixed longer, and so is the other, so that names differ whatever was proposed; only fixed names that
+    are equal stay equal.
     """
-    wanted: defaultdict[str, list[NameRequest]] = defaultdict(list)
-    for request in requests:
-        wanted[request.proposed if request.fixed else _legal(request)].append(request)
-    names: dict[NameRequest, str] = {}
-    for name, rivals in wanted.items():
-        for request in rivals:
-            alone = len(rivals) == 1
-            names[request] = name if alone or request.fixed else _suffixed(name, request)
+    hashes = dict.fromkeys(requests, 0)
+    names = {request: _named(request, 0) for request in hashes}
+    for _ in range(_MAX_HASHES):
+        holders = Counter(names.values())
+        movable = [one for one, name in names.items() if holders[name] > 1 and not one.fixed]
+        if not movable:
+            break
+        for request in movable:
+            hashes[request] += 1
+            names[request] = _named(request, hashes[request])
     return names

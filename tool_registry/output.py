@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
+
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,18 @@ class Truncation:
     original_bytes: int
     shown_bytes: int
     artifact: str | None = None
+
+
+def sendable(value: Any) -> Any:
+    """The JSON value with every half of a surrogate pair, which UTF-8 can't carry, replaced by `?`."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        return {sendable(name): sendable(one) for name, one in fields.items()}
+    if isinstance(value, list | tuple):
+        return [sendable(one) for one in cast("Iterable[Any]", value)]
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +70,23 @@ class ToolOutput:
         """The result as a model reads it: a string as it is, anything else as compact JSON."""
         if isinstance(self.result, str):
             return self.result
-        return json.dumps(self.result, ensure_ascii=False, separators=(",", ":"))
+        return _COMPACT.encode(self.result)
 
     def with_result(self, result: Any, truncated: Truncation | None = None) -> ToolOutput:
         """The same output with another result."""
         return replace(self, result=result, truncated=truncated or self.truncated)
+
+    def timed(self, duration_ms: int) -> ToolOutput:
+        """The same output with its run's wall time."""
+        return ToolOutput(
+            self.result,
+            self.is_error,
+            self.content,
+            self.cost_usd,
+            duration_ms,
+            self.raw,
+            self.truncated,
+        )
 
     def as_json(self) -> dict[str, Any]:
         """The wire form; absent fields are left out."""

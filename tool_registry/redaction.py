@@ -3,27 +3,53 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 from urllib.parse import quote
 
 _MIN_SECRET_CHARS = 6
+_MIN_LINE_CHARS = 16
+_SHORT_TEXT_CHARS = 4_096
+_LINE_WIDTHS = (64, 76)
+_URI_COMPONENT_SAFE = "!*'()"  # what JavaScript's encodeURIComponent leaves alone beside Python's own
 
-_PATTERNS = {
-    "OPENAI_KEY": r"sk-(?:proj-)?[A-Za-z0-9_-]{20,}",
-    "ANTHROPIC_KEY": r"sk-ant-[A-Za-z0-9_-]{20,}",
-    "AWS_KEY": r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
-    "GITHUB_TOKEN": r"\bgh[pousr]_[A-Za-z0-9]{36,}|\bgithub_pat_[A-Za-z0-9_]{50,}",
-    "GOOGLE_KEY": r"\bAIza[0-9A-Za-z_-]{35}\b",
-    "SLACK_TOKEN": r"\bxox[abprs]-[0-9A-Za-z-]{10,}",
-    "STRIPE_KEY": r"\b[rs]k_live_[0-9A-Za-z]{20,}",
-    "PRIVATE_KEY": r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]+?-----END [A-Z ]*PRIVATE KEY-----",
-    "JWT": r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}",
-    "BEARER": r"(?<=[Bb]earer )[A-Za-z0-9._~+/-]{20,}=*",
-}
-# One of these stands in every text that a pattern can match; most texts hold none, and are done.
-_TELLTALES = ("sk-", "AKIA", "ASIA", "gh", "AIza", "xox", "k_live_", "PRIVATE KEY", "eyJ", "earer ")
+# A key stands at the start of a word, and no match begins within another's run of characters: a text full
+# of starts and without an end is still read once.
+_START = r"(?<![A-Za-z0-9_-])"
+_SCHEME = r"(?:[Bb]asic|[Bb]earer|[Dd]igest|[Tt]oken)"
+# A name, texts of which one stands wherever the pattern matches, and the pattern.
+_PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    (
+        "PRIVATE_KEY",
+        ("PRIVATE KEY",),
+        r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^-]|-(?!----))+-----END [A-Z ]*PRIVATE KEY-----",
+    ),
+    (
+        "AUTHORIZATION",
+        ("uthorization",),
+        r"(?:(?<=uthorization: )|(?<=uthorization\": \")|(?<=uthorization\":\"))"
+        + _SCHEME
+        + r" (?!\[redacted:)[^\r\n\"']+",
+    ),
+    ("BEARER", ("earer ",), r"(?<=[Bb]earer )(?!\[redacted:)[^\s\"'<>\\]{20,}"),
+    ("ANTHROPIC_KEY", ("sk-ant-",), _START + r"sk-ant-[A-Za-z0-9_-]{20,}"),
+    ("OPENAI_KEY", ("sk-",), _START + r"sk-(?=[A-Za-z_-]{0,100}[0-9])[A-Za-z0-9_-]{20,}"),
+    ("AWS_KEY", ("AKIA", "ASIA"), r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
+    (
+        "GITHUB_TOKEN",
+        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+        r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{50,})",
+    ),
+    ("GOOGLE_KEY", ("AIza",), r"\bAIza[0-9A-Za-z_-]{35}\b"),
+    ("SLACK_TOKEN", ("xox",), _START + r"xox[abprs]-[0-9A-Za-z-]{10,}"),
+    ("STRIPE_KEY", ("k_live_",), r"\b[rs]k_live_[0-9A-Za-z]{20,}"),
+    ("JWT", ("eyJ",), _START + r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
+    ("URL_PASSWORD", ("://",), r"(?<=://)[^\s/@:\"'<>]{0,200}:[^\s/@\"'<>\[]{1,1000}(?=@)"),
+)
+
+_MASKED = "[masked]"
 
 
 class Redactor:
@@ -40,18 +66,43 @@ class Redactor:
             if len(value) >= _MIN_SECRET_CHARS:
                 forms.update(dict.fromkeys(_forms(value), name))
         self._names = forms
-        longest_first = sorted(forms, key=len, reverse=True)
-        self._known = re.compile("|".join(map(re.escape, longest_first))) if forms else None
-        groups = "|".join(f"(?P<{name}>{pattern})" for name, pattern in _PATTERNS.items())
-        self._patterns = re.compile(groups) if patterns else None
+        self._known = re.compile("|".join(map(re.escape, forms))) if forms else None
+        self._patterns = tuple(
+            (f"[redacted:{name}]", marks, re.compile(pattern))
+            for name, marks, pattern in (_PATTERNS if patterns else ())
+        )
 
     def text(self, text: str) -> str:
         """The text with every secret replaced by `[redacted:NAME]`."""
-        if self._known is not None:
-            text = self._known.sub(lambda match: f"[redacted:{self._names[match[0]]}]", text)
-        if self._patterns is not None and any(mark in text for mark in _TELLTALES):
-            text = self._patterns.sub(lambda match: f"[redacted:{match.lastgroup}]", text)
+        if len(text) < _MIN_SECRET_CHARS:
+            return text
+        if self._known is not None and self._holds_known(self._known, text):
+            text = self._without_known(text)
+        for stand_in, marks, pattern in self._patterns:
+            for mark in marks:
+                if mark in text:
+                    text = pattern.sub(stand_in, text)
+                    break
         return text
+
+    def _holds_known(self, known: re.Pattern[str], text: str) -> bool:
+        """One pass of a pattern where the text is short; a plain search a form is faster on long ones."""
+        if len(text) <= _SHORT_TEXT_CHARS:
+            return known.search(text) is not None
+        return any(form in text for form in self._names)
+
+    def _without_known(self, text: str) -> str:
+        """Replace every stretch that known forms cover, also where one overlaps another."""
+        found = sorted(
+            (start, -len(form), name) for form, name in self._names.items() for start in _starts(form, text)
+        )
+        parts: list[str] = []
+        end = 0
+        for start, negative_length, name in found:
+            if start >= end:
+                parts += [text[end:start], f"[redacted:{name}]"]
+            end = max(end, start - negative_length)
+        return "".join([*parts, text[end:]])
 
     def value(self, value: Any) -> Any:
         """The same for every string, keys too, in a JSON value."""
@@ -65,36 +116,74 @@ class Redactor:
         return value
 
 
+def _starts(form: str, text: str) -> Iterator[int]:
+    at = text.find(form)
+    while at >= 0:
+        yield at
+        at = text.find(form, at + len(form))
+
+
 def _forms(value: str) -> set[str]:
-    """A secret as it may turn up: as it is, URL-encoded, in base64 at each of the three offsets."""
-    forms = {value, quote(value, safe=""), quote(value)}
-    raw = value.encode()
-    for offset in range(3):
-        padded = b"\0" * offset + raw
-        whole = base64.b64encode(padded).decode()
-        # Characters at either end depend on the neighbours; the middle does not.
-        core = whole[(0, 2, 3)[offset] : (len(padded) // 3) * 4]
-        if len(core) >= 8:
-            forms.update({core, core.replace("+", "-").replace("/", "_")})
+    """A secret as it may turn up: as it is, in parts, inside JSON, URL-encoded, in base64."""
+    plain = {value, value.strip()}
+    scheme, _, credentials = value.strip().partition(" ")
+    if scheme.lower() in {"basic", "bearer", "token"}:
+        plain.add(credentials.strip())
+    forms = set(plain)
+    for one in plain:
+        forms |= _escaped(one) | _base64(one.encode("utf-8", "surrogatepass"))
+    if "-----BEGIN " in value:  # a key printed line by line, or with other line ends
+        forms.update(line for line in value.split() if len(line) >= _MIN_LINE_CHARS and line[0] != "-")
     return {form for form in forms if len(form) >= _MIN_SECRET_CHARS}
 
 
+def _escaped(value: str) -> set[str]:
+    """As JSON strings and URLs hold it."""
+    escaped = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
+    for safe in ("", "/", _URI_COMPONENT_SAFE):
+        encoded = quote(value, safe=safe, errors="surrogatepass")
+        lower = re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), encoded)
+        escaped |= {encoded, encoded.replace("%20", "+"), lower}
+    return escaped
+
+
+def _base64(raw: bytes) -> set[str]:
+    """In base64, alone and at each of the three offsets within a longer text; both alphabets."""
+    alone = base64.b64encode(raw).decode()
+    found = {alone, alone.rstrip("=")}
+    for width in _LINE_WIDTHS:  # broken into lines, as the usual tools write it
+        found |= (
+            {alone[at : at + width] for at in range(0, len(alone), width)} if len(alone) > width else set()
+        )
+    for offset in range(3):
+        bits = 8 * (offset + len(raw))
+        whole = base64.b64encode(b"\0" * offset + raw).decode()
+        # Characters at either end depend on the neighbours too; those between hold the secret's bits only.
+        found.add(whole[-(-8 * offset // 6) : bits // 6])
+    found = {one for one in found if len(one) >= _MIN_SECRET_CHARS}
+    return found | {one.replace("+", "-").replace("/", "_") for one in found}
+
+
 def masked(params: Mapping[str, Any], pointers: Iterable[str]) -> dict[str, Any]:
-    """A copy of arguments with the values at these JSON pointers replaced by `[masked]`."""
+    """A copy of arguments with the values at these JSON pointers replaced by `[masked]`.
+
+    Where a pointer leads through something else than an object - a list, or text in an object's place -
+    that is masked as a whole: the value may be in it. "" masks every argument.
+    """
     copy: dict[str, Any] = dict(params)
     for pointer in pointers:
-        _mask(copy, [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]])
+        if not pointer:
+            return dict.fromkeys(copy, _MASKED)
+        copy = _masked(copy, [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]])
     return copy
 
 
-def _mask(node: Any, parts: list[str]) -> None:
-    if not isinstance(node, dict) or not parts or parts[0] not in node:
-        return
+def _masked(node: Any, parts: list[str]) -> Any:
+    if node is None:
+        return None
+    if not parts or not isinstance(node, dict):
+        return _MASKED
+    if parts[0] not in node:
+        return cast("Any", node)
     holder = cast("dict[str, Any]", node)
-    if len(parts) == 1:
-        holder[parts[0]] = "[masked]"
-        return
-    child = holder[parts[0]]
-    if isinstance(child, dict):
-        holder[parts[0]] = dict(cast("dict[str, Any]", child))
-        _mask(holder[parts[0]], parts[1:])
+    return {**holder, parts[0]: _masked(holder[parts[0]], parts[1:])}

@@ -92,7 +92,7 @@ class ToolRegistry:
     def __init__(self) -> None:
         self._owners: dict[str, _Owner] = {}
         self._entries: dict[str, Entry] = {}
-        self._disabled: set[str] = set()
+        self._disabled: set[tuple[str, str]] = set()  # owner, original name: a rename loses nothing
         self._subscribers: list[Callable[[], None]] = []
         self._revision = 0
 
@@ -124,7 +124,12 @@ class ToolRegistry:
             A function that ends the subscription.
         """
         self._subscribers.append(on_change)
-        return lambda: self._subscribers.remove(on_change)
+
+        def end() -> None:
+            if on_change in self._subscribers:
+                self._subscribers.remove(on_change)
+
+        return end
 
     def register(self, tool: Tool, *, state: ToolState = ToolState.ACTIVE, reason: str = "") -> Entry:
         """Add one tool beside what its owner has.
@@ -135,12 +140,13 @@ class ToolRegistry:
         offer = Offer(tool, state, reason)
         request = _request(tool)
         owner = self._owners.get(tool.traits.owner, _Owner())
-        if request in owner.offers:
+        if _identity(request) in map(_identity, owner.offers):
             raise DuplicateTool(f"{tool.traits.owner} offers {request.original!r} twice; remove one of them")
+        _check_name(request, tool.traits, self._fixed_names())
         candidate = _Owner({**owner.offers, request: _accepted(offer, request)}, owner.instructions)
-        names = self._names({**self._owners, tool.traits.owner: candidate})
-        self._check_name(request, names[request], tool.traits)
-        self._commit({**self._owners, tool.traits.owner: candidate}, names)
+        owners = {**self._owners, tool.traits.owner: candidate}
+        names = self._names(owners)
+        self._commit(owners, names)
         return self._entries[names[request]]
 
     def replace(self, owner: str, offers: Sequence[Offer], *, instructions: str = "") -> Replaced:
@@ -150,22 +156,30 @@ class ToolRegistry:
             owner: every offered tool's `traits.owner`.
             offers: the new set; empty removes the owner.
             instructions: text about the set as a whole, for the model; bounded.
+
+        Raises:
+            ValueError: a tool is another owner's.
         """
+        if any(offer.tool.traits.owner != owner for offer in offers):
+            raise ValueError(f"an offer among those of {owner} names another owner")
         before = {entry.name for entry in self._entries.values() if entry.traits.owner == owner}
         accepted: dict[NameRequest, tuple[Offer, CompiledSchema | None]] = {}
         refused: list[Refused] = []
+        seen: set[tuple[str, str]] = set()
         for offer in offers:
             request = _request(offer.tool)
             try:
-                if request in accepted:
+                if _identity(request) in seen:
                     raise DuplicateTool(f"{owner} offers {request.original!r} twice; the first one is kept")
+                seen.add(_identity(request))
                 accepted[request] = _accepted(offer, request)
             except RegistrationError as error:
                 refused.append(Refused(request.proposed, error))
         refused.extend(self._refuse_names(owner, accepted))
         owners = {name: kept for name, kept in self._owners.items() if name != owner}
         if accepted or instructions:
-            owners[owner] = _Owner(accepted, instructions[:_MAX_INSTRUCTIONS_CHARS])
+            shown = instructions[:_MAX_INSTRUCTIONS_CHARS].encode("utf-8", "replace").decode()
+            owners[owner] = _Owner(accepted, shown)
         names = self._names(owners)
         self._commit(owners, names)
         now = tuple(sorted(names[request] for request in accepted))
@@ -181,9 +195,10 @@ class ToolRegistry:
         Returns:
             False when there is no such tool.
         """
-        if name not in self._entries:
+        entry = self._entries.get(name)
+        if entry is None:
             return False
-        (self._disabled.discard if enabled else self._disabled.add)(name)
+        (self._disabled.discard if enabled else self._disabled.add)(_identity(_request(entry.tool)))
         self._commit(self._owners, self._names(self._owners))
         return True
 
@@ -191,29 +206,31 @@ class ToolRegistry:
         self, owner: str, accepted: dict[NameRequest, tuple[Offer, CompiledSchema | None]]
     ) -> list[Refused]:
         """Take out of `accepted` what would hold a name it must not."""
-        names = self._names({**self._owners, owner: _Owner(accepted)})
+        taken = self._fixed_names(but=owner)
         refused: list[Refused] = []
         for request in list(accepted):
             try:
-                self._check_name(request, names[request], accepted[request][0].tool.traits)
+                _check_name(request, accepted[request][0].tool.traits, taken)
             except RegistrationError as error:
                 del accepted[request]
                 refused.append(Refused(request.proposed, error))
+            else:
+                if request.fixed:
+                    taken[request.proposed] = owner
         return refused
+
+    def _fixed_names(self, *, but: str | None = None) -> dict[str, str]:
+        """Who holds each name that can't move."""
+        return {
+            request.proposed: name
+            for name, owner in self._owners.items()
+            if name != but
+            for request in owner.offers
+            if request.fixed
+        }
 
     def _names(self, owners: Mapping[str, _Owner]) -> Mapping[NameRequest, str]:
         return assign_names(request for owner in owners.values() for request in owner.offers)
-
-    def _check_name(self, request: NameRequest, name: str, traits: ToolTraits) -> None:
-        if not may_hold(name, traits.source):
-            raise ProtectedName(
-                f"{traits.owner} offers {request.original!r}, which would be named {name!r};"
-                f" that name is reserved for {protected_for(name)} tools: rename the tool or its server"
-            )
-        taken = self._entries.get(name)
-        rivals = taken is not None and taken.traits.owner != traits.owner
-        if taken is not None and rivals and request.fixed and _request(taken.tool).fixed:
-            raise DuplicateTool(f"{traits.owner} and {taken.traits.owner} both offer {name!r}; remove one")
 
     def _commit(self, owners: Mapping[str, _Owner], names: Mapping[NameRequest, str]) -> None:
         entries: dict[str, Entry] = {}
@@ -234,7 +251,7 @@ class ToolRegistry:
                 ToolState.NEEDS_SCHEMA,
                 "its owner gave no schema; give it one by an override file",
             )
-        elif state is ToolState.ACTIVE and name in self._disabled:
+        elif state is ToolState.ACTIVE and _identity(request) in self._disabled:
             state, reason = ToolState.DISABLED, "an operator disabled it"
         definition = offer.tool.definition.renamed(name)
         return Entry(definition, offer.tool, state, reason, schema, renamed=name != request.proposed)
@@ -246,6 +263,22 @@ def _request(tool: Tool) -> NameRequest:
     return NameRequest(
         traits.owner, traits.original_name or proposed, proposed, traits.source in _FIXED_NAMES
     )
+
+
+def _check_name(request: NameRequest, traits: ToolTraits, taken: Mapping[str, str]) -> None:
+    """Refuse a name that is reserved, whatever suffix it would get, or fixed and taken."""
+    name = request.legal
+    if not may_hold(name, traits.source):
+        raise ProtectedName(
+            f"{traits.owner} offers {request.original[:200]!r}, which would be named {name[:200]!r};"
+            f" that name is reserved for {protected_for(name)} tools: rename the tool or its server"
+        )
+    if request.fixed and name in taken:
+        raise DuplicateTool(f"{traits.owner} and {taken[name]} both offer {name!r}; remove one")
+
+
+def _identity(request: NameRequest) -> tuple[str, str]:
+    return request.owner, request.original
 
 
 def _accepted(offer: Offer, request: NameRequest) -> tuple[Offer, CompiledSchema | None]:
@@ -260,6 +293,10 @@ def _accepted(offer: Offer, request: NameRequest) -> tuple[Offer, CompiledSchema
         raise IllegalName(
             f"{request.proposed!r} is not a legal tool name (a-z, A-Z, 0-9, _ and -, 64 at most)"
         )
+    if not _is_text(offer.tool.definition.description):
+        raise RegistrationError(
+            f"{request.owner}, tool {request.original!r}: its description holds half of a surrogate pair"
+        )
     if offer.state not in {ToolState.ACTIVE, ToolState.DISABLED}:
         return offer, None
     text = offer.tool.definition.parameters_json
@@ -269,6 +306,14 @@ def _accepted(offer: Offer, request: NameRequest) -> tuple[Offer, CompiledSchema
         return offer, CompiledSchema(text)
     except InvalidSchema as error:
         raise InvalidSchema(f"{request.owner}, tool {request.original!r}: {error.message}") from None
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _says_nothing(text: str) -> bool:

@@ -7,25 +7,40 @@ ever fetched: both resolve references within the schema and the bundled metasche
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Mapping
 from typing import Any, cast
 
 import jsonschema
 import jsonschema.exceptions
-import jsonschema.validators
 import jsonschema_rs
 
+from tool_registry.arguments import strict_json
+from tool_registry.definition import schema_text
 from tool_registry.errors import InvalidSchema, Violation
-from tool_registry.explain import MAX_VIOLATIONS, pointer_of
+from tool_registry.explain import MAX_VIOLATIONS, bounded_pointer, is_within, pointer_of
+from tool_registry.nullable import with_nulls
 
 MAX_SCHEMA_BYTES = 256 * 1024
 MAX_SCHEMA_DEPTH = 64
 MAX_SCHEMA_NODES = 10_000
 _BACKTRACK_LIMIT = 100_000
 _MASK = "the value"
+_SLOW_CHECK_NODES = 1_000
+_MAX_VALUES = 2_000
+DECIDED_RULES = frozenset({"format", "falseSchema"})
+"""Rules that only the deciding engine checks, or places."""
 
-_UNKNOWN_DRAFT: Any = object()  # stands for "no draft of that name"
+_Reference = Any  # the classes of jsonschema share no base class
+_DRAFTS: Mapping[str, _Reference] = {
+    cast("str", draft.META_SCHEMA.get("$schema")).rstrip("#"): draft
+    for draft in (
+        jsonschema.Draft4Validator,
+        jsonschema.Draft6Validator,
+        jsonschema.Draft7Validator,
+        jsonschema.Draft201909Validator,
+        jsonschema.Draft202012Validator,
+    )
+}
 _Compiled = Any  # the five draft classes of jsonschema_rs share no base class
 
 
@@ -37,11 +52,12 @@ def is_placeholder(schema: Any) -> bool:
     if schema in (None, "", "null") or not isinstance(schema, Mapping):
         return True
     rules = {
-        key for key, value in cast("Mapping[str, Any]", schema).items() if value not in ({}, [], None, True)
+        key
+        for key, value in cast("Mapping[str, Any]", schema).items()
+        if value is not True and value not in ({}, [], None)
     }
-    return (
-        not (rules - {"type", "title", "description", "$schema", "$id"})
-        and "additionalProperties" not in rules
+    return not (
+        rules - {"type", "title", "description", "$schema", "$id", "$comment", "$defs", "definitions"}
     )
 
 
@@ -50,6 +66,9 @@ class CompiledSchema:
 
     Attributes:
         text: the schema as the owner gave it, serialised once.
+        rules: the same as an object, where `nullable: true` stands as the null type that it means; calls
+            are held to this. Read only.
+        rules_text: `rules`, serialised.
     """
 
     def __init__(self, text: str) -> None:
@@ -59,100 +78,85 @@ class CompiledSchema:
             InvalidSchema: the message says what is wrong with it.
         """
         self.text = text
-        schema = _bounded(text)
-        _check(schema)
-        self._validator = _compile(schema)
-        self._schema = schema
-        properties = schema.get("properties")
-        self._properties = cast("dict[str, Any]", properties) if isinstance(properties, dict) else {}
-        self._required = frozenset(cast("list[str]", schema.get("required", ())))
-
-    @property
-    def schema(self) -> Mapping[str, Any]:
-        """The schema; read only."""
-        return self._schema
+        schema, nodes = _bounded(text)
+        _check_root(schema)
+        _check(schema, nodes)
+        self.rules: Mapping[str, Any] = schema
+        self.rules_text = text
+        self._validator = compile_validator(schema)
+        if '"nullable"' in text:
+            self.rules = with_nulls(schema)
+            self.rules_text = schema_text(self.rules)
+            self._validator = compile_validator(self.rules)
 
     def accepts(self, params: Mapping[str, Any]) -> bool:
         """The verdict. Formats are asserted."""
         try:
-            return bool(self._validator.is_valid(self._without_nullable(params)))
-        except (UnicodeEncodeError, ValueError):
+            return bool(self._validator.is_valid(params))
+        except ValueError:
             return False  # half a surrogate pair, or a number the engine can't hold
 
     def masked_violations(self, params: Mapping[str, Any]) -> tuple[Violation, ...]:
         """The deciding engine's own words, without values; for when the reference finds nothing."""
         try:
-            errors = [_masked(error) for error in self._validator.iter_errors(self._without_nullable(params))]
-        except (UnicodeEncodeError, ValueError):
-            errors = [Violation("", "json", "holds text or a number that JSON can't carry")]
-        return tuple(errors[:MAX_VIOLATIONS])
+            return tuple(_masked(error) for error in self._errors(params)[:MAX_VIOLATIONS])
+        except ValueError:
+            return (Violation("", "json", "holds text or a number that JSON can't carry"),)
 
     def without_refused_nulls(self, params: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """Drop top-level nulls that mean "not given": the property is optional and refuses null.
+        """Drop top-level nulls that mean "not given": the property's schema refuses null.
+
+        A required property is then missed by its name.
 
         Returns:
             The params (the same object when nothing was dropped) and the dropped JSON pointers.
         """
-        if None not in params.values():
+        if None not in params.values() or self.accepts(params):
             return params, ()
-        dropped = tuple(
-            name
-            for name, value in params.items()
-            if value is None and name not in self._required and _refuses_null(self._properties.get(name))
-        )
+        nulls = {name: None for name, value in params.items() if value is None}
+        large = not is_within(params, max_values=_MAX_VALUES)
+        paths = [error.instance_path for error in self._errors(nulls if large else params)]
+        refused = {path[0] for path in paths if len(path) == 1}
+        dropped = [name for name, value in params.items() if value is None and name in refused]
         kept = {name: value for name, value in params.items() if name not in dropped}
         return (kept if dropped else params), tuple(pointer_of([name]) for name in dropped)
 
-    def _without_nullable(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """`nullable: true` is no rule of JSON Schema; a null it allows is not shown to the engine."""
-        if None not in params.values():
-            return params
-        return {
-            name: value
-            for name, value in params.items()
-            if value is not None or not _nullable(self._properties.get(name))
-        }
+    def _errors(self, params: Mapping[str, Any]) -> list[Any]:
+        """Every error; the first one of large params, since the engine makes all of them at once."""
+        if is_within(params, max_values=_MAX_VALUES):
+            return list(self._validator.iter_errors(params))
+        try:
+            self._validator.validate(params)
+        except jsonschema_rs.ValidationError as first:
+            return [first]
+        return []
 
 
 def _masked(error: Any) -> Violation:
     rule = str(error.kind.name)
-    message = f"must be a valid {error.kind.format}" if rule == "format" else str(error.message)[:300]
-    return Violation(pointer_of(error.instance_path), rule, message)
+    message = str(error.message)[:300]
+    if rule == "format":
+        message = f"must be a valid {error.kind.format}"
+    elif rule == "falseSchema":
+        message = "is not allowed here"
+    return Violation(bounded_pointer(error.instance_path), rule, message)
 
 
-def _nullable(schema: Any) -> bool:
-    return isinstance(schema, dict) and cast("dict[str, Any]", schema).get("nullable") is True
-
-
-def _refuses_null(schema: Any) -> bool:
-    """True when a property's schema states a type or a set of values, and null is not among them."""
-    if not isinstance(schema, dict) or _nullable(schema):
-        return False
-    rules = cast("dict[str, Any]", schema)
-    kind = rules.get("type")
-    if kind is not None:
-        return kind != "null" and "null" not in kind
-    values = rules.get("enum")
-    if values is not None:
-        return None not in values
-    return "const" in rules and rules["const"] is not None
-
-
-def _bounded(text: str) -> dict[str, Any]:
+def _bounded(text: str) -> tuple[dict[str, Any], int]:
+    """The schema and how many values it holds."""
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > MAX_SCHEMA_BYTES:
         raise InvalidSchema(f"the schema has {size:,} bytes; at most {MAX_SCHEMA_BYTES:,} are allowed")
     try:
-        schema = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        schema = strict_json(text)
+    except ValueError as error:
         raise InvalidSchema(f"the schema is not JSON: {error}") from None
     if not isinstance(schema, dict):
         raise InvalidSchema("the schema must be a JSON object that describes the arguments object")
-    _count(cast("dict[str, Any]", schema))
-    return cast("dict[str, Any]", schema)
+    return cast("dict[str, Any]", schema), _count(cast("dict[str, Any]", schema))
 
 
-def _count(schema: dict[str, Any]) -> None:
+def _count(schema: dict[str, Any]) -> int:
     nodes = 0
     level: list[Any] = [schema]
     for _ in range(MAX_SCHEMA_DEPTH + 1):
@@ -161,7 +165,7 @@ def _count(schema: dict[str, Any]) -> None:
             raise InvalidSchema(f"the schema has more than {MAX_SCHEMA_NODES:,} values")
         level = [child for value in level for child in _children(value)]
         if not level:
-            return
+            return nodes
     raise InvalidSchema(f"the schema is more than {MAX_SCHEMA_DEPTH} levels deep")
 
 
@@ -171,27 +175,41 @@ def _children(value: Any) -> list[Any]:
     return list(cast("list[Any]", value)) if isinstance(value, list) else []
 
 
-def _check(schema: dict[str, Any]) -> None:
+def _check_root(schema: dict[str, Any]) -> None:
     kind = schema.get("type", "object")
     if kind != "object" and (not isinstance(kind, list) or "object" not in kind):
-        raise InvalidSchema(f"the root of the schema must describe an object, not {kind!r}")
-    reference = jsonschema.validators.validator_for(schema, default=_UNKNOWN_DRAFT)
-    if reference is _UNKNOWN_DRAFT:
-        if "$schema" in schema:
-            raise InvalidSchema(
-                f"$schema {str(schema['$schema'])[:200]!r} is not known;"
-                " use draft 2020-12 or draft-07, or leave it out"
-            )
-        reference = jsonschema.Draft202012Validator
+        named = str(cast("object", kind))[:200]
+        raise InvalidSchema(f"the root of the schema must describe an object, not {named!r}")
+
+
+def _check(schema: dict[str, Any], nodes: int) -> None:
+    """Hold a schema to its metaschema.
+
+    The reference takes seconds for a very large one (measured: 2.6 s for 9,800 values); the deciding
+    engine, which checks every schema that it compiles, does it alone there.
+    """
+    named = schema.get("$schema", jsonschema.Draft202012Validator.META_SCHEMA["$schema"])
+    reference = _DRAFTS.get(named.rstrip("#")) if isinstance(named, str) else None
+    if reference is None:
+        raise InvalidSchema(
+            f"$schema {str(named)[:200]!r} is not known; use draft 2020-12 or draft-07, or leave it out"
+        )
+    if nodes > _SLOW_CHECK_NODES:
+        return
     try:
         # Regular expressions are the deciding engine's business: Python's dialect refuses legal ones.
-        reference.check_schema(schema, format_checker=jsonschema.FormatChecker(formats=()))  # pyright: ignore[reportCallIssue] - the stubs lack it
+        reference.check_schema(schema, format_checker=jsonschema.FormatChecker(formats=()))
     except jsonschema.exceptions.SchemaError as error:
-        where = pointer_of(error.absolute_path) or "the root"
+        where = bounded_pointer(error.absolute_path) or "the root"
         raise InvalidSchema(f"not a valid JSON Schema: at {where}: {error.message[:300]}") from None
 
 
-def _compile(schema: dict[str, Any]) -> _Compiled:
+def compile_validator(schema: Any) -> _Compiled:
+    """The deciding engine's validator for any schema, boolean ones and those of other roots too.
+
+    Raises:
+        InvalidSchema: the engine can't take it, or a reference leaves it.
+    """
     make = functools.partial(
         jsonschema_rs.validator_for, schema, validate_formats=True, offline=True, mask=_MASK
     )
@@ -203,7 +221,7 @@ def _compile(schema: dict[str, Any]) -> _Compiled:
         return make(pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACK_LIMIT))
     except (ValueError, jsonschema_rs.ReferencingError) as error:
         reason = str(error).partition("\n")[0][:300]
-        if "Retrieval is disabled" in reason:
+        if "etriev" in reason:
             reason = (
                 f"a reference leaves the schema, and none is ever fetched: {reason.partition(' is not')[0]}"
             )

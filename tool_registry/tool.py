@@ -40,10 +40,18 @@ class Approval(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """At most `calls` in any `per_s` seconds, for one job and tool."""
+    """`calls` at once, won back evenly over `per_s` seconds, for one job and tool.
+
+    Raises:
+        ValueError: it would let nothing pass, ever.
+    """
 
     calls: int = 60
     per_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        if self.calls < 1 or not 0 < self.per_s < float("inf"):
+            raise ValueError("a rate limit needs one call or more, and a time above 0 s")
 
 
 def _never(_params: Mapping[str, Any]) -> bool:

@@ -28,7 +28,7 @@ def cut_middle(text: str, limit_bytes: int, *, where: str | None = None) -> Cut 
     Args:
         text: the whole.
         limit_bytes: of the result, UTF-8, the line in the middle included; 512 at least.
-        where: how the rest can be read, for the line in the middle.
+        where: how the rest can be read, for the line in the middle; 200 characters of it are used.
 
     Returns:
         None when the whole fits.
@@ -36,10 +36,10 @@ def cut_middle(text: str, limit_bytes: int, *, where: str | None = None) -> Cut 
     if len(text) * 4 <= limit_bytes:
         return None
     data = text.encode("utf-8", "replace")
-    if len(data) <= limit_bytes:
+    if len(data) <= max(limit_bytes, 512):
         return None
-    rest = f"; {where}" if where else ""
-    room = max(limit_bytes, 512) - len(rest.encode()) - 120
+    rest = f"; {where[:200]}" if where else ""
+    room = max(0, max(limit_bytes, 512) - len(rest.encode("utf-8", "replace")) - 120)
     head = data[: room - room // 2].decode("utf-8", "ignore")
     tail = _tail(data, room // 2)
     shown = len(head.encode()) + len(tail.encode())

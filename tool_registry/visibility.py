@@ -79,7 +79,7 @@ def hosted_visibility(
         grants: names of approval-gated tools that this job may use.
         surface: the caller's kind.
     """
-    if traits.surface not in {"any", surface}:
+    if traits.surface not in ("any", surface):
         return Hidden(HiddenReason.WRONG_SURFACE)
     if traits.domain is ToolDomain.CONTAINER:
         return Hidden(HiddenReason.CONTAINER_ONLY)

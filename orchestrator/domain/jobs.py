@@ -98,6 +98,7 @@ class Job:
     Attributes:
         attempt: counts launches; tokens and containers of an older attempt are void.
         reason: why it ended, in one sentence; empty while it runs or when it simply completed.
+        result: the worker's report, `{outcome, reason, value}`; None before.
         changes_sha256: of the patch the worker uploaded; None before.
         sandbox_id: the engine's id of the present attempt's container, when it is known.
         registered_at: the first authenticated `GET job` of the present attempt.
@@ -121,6 +122,11 @@ class Job:
     registered_at: datetime | None = None
     deadline_at: datetime | None = None
     finished_at: datetime | None = None
+
+    @property
+    def reported(self) -> bool:
+        """Its worker has had its last word."""
+        return self.result is not None
 
     def moved(self, state: JobState, **changes: Any) -> Job:
         """The job in another state.

@@ -21,7 +21,8 @@ class Observed:
 
     Attributes:
         job_id: from its label; "" when it carries none.
-        running: it is created, running or paused; else it has exited.
+        running: it runs or is paused.
+        started: it was started at some time; one that never was is what a broken launch left.
         out_of_memory: exit 137 and the engine's flag agree.
         error: the engine's own words.
     """
@@ -31,6 +32,7 @@ class Observed:
     job_id: str
     attempt: int
     running: bool
+    started: bool = True
     exit_code: int | None = None
     out_of_memory: bool = False
     error: str = ""
@@ -63,12 +65,17 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Move a job to a state, with the reason; `attempt` guards against a stale decision."""
+    """Move a job to a state, with the reason; `attempt` guards against a stale decision.
+
+    Attributes:
+        sandbox: whose last words belong to the reason; None when there is none.
+    """
 
     job_id: JobId
     attempt: int
     state: JobState
     reason: str
+    sandbox: Observed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +98,7 @@ def plan(
     observed: Iterable[Observed],
     now: datetime,
     *,
+    since: datetime | None = None,
     busy: AbstractSet[str] = frozenset(),
     rules: PlanRules = PlanRules(),
 ) -> list[Action]:
@@ -100,6 +108,7 @@ def plan(
         jobs: every job that is not at an end, and every job an observed sandbox belongs to.
         observed: every sandbox that carries this orchestrator's label.
         now: the present moment.
+        since: when this orchestrator began to listen; a worker could not register before.
         busy: names of sandboxes with a launch, stop or removal under way; they are left alone.
         rules: the bounds.
 
@@ -117,48 +126,56 @@ def plan(
                 actions.append(Mark(job.id, job.attempt, JobState.CANCELLED, "cancelled before it started"))
             elif running < rules.max_running:
                 running += 1
-                actions.append(Launch(job.id, job.attempt + 1))
+                if sandbox_name(job.id, job.attempt + 1) not in busy:
+                    actions.append(Launch(job.id, job.attempt + 1))
         elif job.state.active:
             name = sandbox_name(job.id, job.attempt)
             if name not in busy:
-                actions.extend(_for_active(job, sandboxes.get(name), now, rules))
+                actions.extend(_for_active(job, sandboxes.get(name), now, since, rules))
     actions.extend(_for_leftovers(hosted, sandboxes.values(), now, busy, rules))
     return actions
 
 
-def _for_active(job: Job, sandbox: Observed | None, now: datetime, rules: PlanRules) -> Iterator[Action]:
-    if sandbox is None:
-        yield _without_sandbox(job)
+def _for_active(
+    job: Job, sandbox: Observed | None, now: datetime, since: datetime | None, rules: PlanRules
+) -> Iterator[Action]:
+    if sandbox is None or not sandbox.started:
+        yield _without_sandbox(job, now, since, rules)
     elif not sandbox.running:
         yield _after_exit(job, sandbox, now)
     elif job.state is JobState.CANCELLING:
         yield Stop(sandbox, "cancelled")
     elif job.deadline_at is not None and now >= job.deadline_at + timedelta(seconds=rules.finish_grace_s):
-        yield Mark(job.id, job.attempt, JobState.TIMED_OUT, f"ran longer than {job.spec.timeout_s:g} s")
-    elif _never_registered(job, now, rules):
+        reason = f"ran longer than {job.spec.timeout_s:g} s"
+        yield Mark(job.id, job.attempt, JobState.TIMED_OUT, reason, sandbox)
+    elif _never_registered(job, now, since, rules):
         reason = f"worker did not register within {rules.register_timeout_s:g} s"
-        yield Mark(job.id, job.attempt, JobState.FAILED, reason)
+        yield Mark(job.id, job.attempt, JobState.FAILED, reason, sandbox)
 
 
-def _never_registered(job: Job, now: datetime, rules: PlanRules) -> bool:
+def _never_registered(job: Job, now: datetime, since: datetime | None, rules: PlanRules) -> bool:
     if job.registered_at is not None or job.starting_at is None:
         return False
-    return now - job.starting_at > timedelta(seconds=rules.register_timeout_s)
+    begun = job.starting_at if since is None else max(job.starting_at, since)
+    return now - begun > timedelta(seconds=rules.register_timeout_s)
 
 
-def _without_sandbox(job: Job) -> Action:
+def _without_sandbox(job: Job, now: datetime, since: datetime | None, rules: PlanRules) -> Action:
     if job.state is JobState.CANCELLING:
         return Mark(job.id, job.attempt, JobState.CANCELLED, job.reason or "cancelled")
-    if job.state is JobState.STARTING and job.registered_at is None and job.sandbox_id is None:
-        return Launch(job.id, job.attempt)
-    return Mark(job.id, job.attempt, JobState.LOST, "container disappeared")
+    if job.state is not JobState.STARTING or job.registered_at is not None or job.sandbox_id is not None:
+        return Mark(job.id, job.attempt, JobState.LOST, "container disappeared")
+    if _never_registered(job, now, since, rules):
+        reason = f"its container could not be started within {rules.register_timeout_s:g} s"
+        return Mark(job.id, job.attempt, JobState.FAILED, reason)
+    return Launch(job.id, job.attempt)
 
 
 def _after_exit(job: Job, sandbox: Observed, now: datetime) -> Action:
     if job.state is JobState.CANCELLING:
         return Mark(job.id, job.attempt, JobState.CANCELLED, job.reason or "cancelled")
     state, reason = _exit_verdict(job, sandbox, now)
-    return Mark(job.id, job.attempt, state, reason)
+    return Mark(job.id, job.attempt, state, reason, sandbox)
 
 
 def _exit_verdict(job: Job, sandbox: Observed, now: datetime) -> tuple[JobState, str]:
@@ -204,6 +221,6 @@ def _for_leftovers(
 
 def _still_leaving(job: Job, sandbox: Observed, now: datetime, rules: PlanRules) -> bool:
     """A worker that has reported gets a moment to exit by itself."""
-    if sandbox.attempt != job.attempt or job.finished_at is None or job.state is not JobState.COMPLETED:
+    if sandbox.attempt != job.attempt or job.finished_at is None or not job.reported:
         return False
     return now - job.finished_at < timedelta(seconds=rules.finish_grace_s)

@@ -8,30 +8,36 @@ from typing import Any
 
 from fastapi import FastAPI, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from orchestrator.http.bodies import BodyLimit
+from orchestrator.http.bodies import MAX_BODY_BYTES, BodyLimit
 from orchestrator.http.execute_route import ExecuteRoute, describe_execute
 from orchestrator.http.failures import Failures
 from orchestrator.http.llm_routes import llm_router
 from orchestrator.http.operator_jobs import OperatorServices, jobs_router
 from orchestrator.http.operator_tools import ToolServices, tools_router
 from orchestrator.http.problems import (
+    describe_problems,
     on_http_error,
     on_invalid_request,
     on_portside_error,
-    on_store_unavailable,
+    on_store_error,
+    problem,
+    problem_response,
 )
 from orchestrator.http.worker_routes import WorkerServices, worker_router
-from orchestrator.ports.errors import StoreUnavailable
+from orchestrator.ports.errors import OwnerMissing, StoreUnavailable
 from orchestrator.ports.ids import Ids
 from orchestrator.services.executions import ExecutionService
 from orchestrator.services.llm import ModelService
 from tool_registry.errors import PortsideError
 from worker.protocol import paths
 
-_STREAMED = ("/" + paths.WORKSPACE_CHANGES, "/api/v1/workspaces", "/tools/wasm")
+_STREAMED = ("/" + paths.WORKSPACE_CHANGES, "/api/v1/workspaces")
+_WASM_UPLOADS = "/api/v1/tools/wasm/"
+_MAX_WASM_UPLOAD_BYTES = 96 * 1024 * 1024  # a component of 64 MiB in base64, and its sidecar
 
 Ready = Callable[[], Awaitable[str]]
 
@@ -56,8 +62,10 @@ class AppServices:
 def create_app(services: AppServices) -> ASGIApp:
     """The whole ASGI application; the same behind every socket."""
     app = create_api(services)
+    # Twice: FastAPI would answer a bug in its part with a page of its own.
+    app.add_middleware(Failures, ids=services.ids)
     hot = ExecuteRoute(
-        BodyLimit(app, streamed=_STREAMED),
+        BodyLimit(app, _body_limit),
         tokens=services.worker.tokens,
         executions=services.executions,
         catalogues=services.worker.catalogues,
@@ -65,9 +73,15 @@ def create_app(services: AppServices) -> ASGIApp:
     return Failures(hot, services.ids)
 
 
+def _body_limit(path: str) -> int | None:
+    if path.endswith(_STREAMED):
+        return None
+    return _MAX_WASM_UPLOAD_BYTES if path.startswith(_WASM_UPLOADS) else MAX_BODY_BYTES
+
+
 def create_api(services: AppServices) -> FastAPI:
     """The FastAPI part: every route but the hot one, which its OpenAPI document describes all the same."""
-    app = FastAPI(title="Portside", version="1", docs_url=None, redoc_url=None, openapi_url="/openapi.json")
+    app = FastAPI(title="Portside", version="1", docs_url=None, redoc_url=None, redirect_slashes=False)
     app.include_router(worker_router(services.worker))
     app.include_router(llm_router(services.worker.tokens, services.models))
     app.include_router(jobs_router(services.operators))
@@ -76,11 +90,12 @@ def create_api(services: AppServices) -> FastAPI:
     app.add_exception_handler(PortsideError, on_portside_error)
     app.add_exception_handler(RequestValidationError, on_invalid_request)
     app.add_exception_handler(HTTPException, on_http_error)
-    app.add_exception_handler(StoreUnavailable, on_store_unavailable)
+    app.add_exception_handler(StoreUnavailable, on_store_error)
+    app.add_exception_handler(OwnerMissing, on_store_error)
     generate = app.openapi
 
     def openapi() -> dict[str, Any]:
-        return describe_execute(generate())
+        return describe_problems(describe_execute(generate()))
 
     app.openapi = openapi
     return app
@@ -92,9 +107,8 @@ def _health_routes(app: FastAPI, ready: Ready) -> None:
         return {"status": "ok"}
 
     @app.get("/ready", tags=["health"], summary="The service can work")
-    async def is_ready(response: Response) -> dict[str, str]:
+    async def is_ready() -> Response:
         missing = await ready()
         if missing:
-            response.status_code = 503
-            return {"status": "not ready", "reason": missing}
-        return {"status": "ok"}
+            return problem_response(problem("not_ready", missing, retryable=True))
+        return JSONResponse({"status": "ok"})

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hmac
 
-from starlette.requests import HTTPConnection
+from starlette.requests import HTTPConnection, Request
 from starlette.types import Scope
 
 from orchestrator.domain.jobs import Job
 from orchestrator.errors import JobMismatch, Unauthorised
+from orchestrator.http.gated import Gate
 from orchestrator.services.tokens import TokenService
 
 SOCKET_JOB = "portside.job"
+_CALLER = "portside.caller"
 
 
 def bearer_token(scope: Scope) -> str:
@@ -30,6 +32,17 @@ def bearer_token(scope: Scope) -> str:
     return token
 
 
+def check_socket(scope: Scope, job_id: str) -> None:
+    """A job's own socket leads to that job only.
+
+    Raises:
+        JobMismatch: it belongs to another.
+    """
+    of_socket = scope.get(SOCKET_JOB)
+    if of_socket is not None and of_socket != job_id:
+        raise JobMismatch("this socket belongs to another job")
+
+
 async def worker_job(scope: Scope, job_id: str, tokens: TokenService, *, ended: bool = False) -> Job:
     """The job that the caller is the worker of.
 
@@ -39,11 +52,24 @@ async def worker_job(scope: Scope, job_id: str, tokens: TokenService, *, ended: 
         Unauthorised, JobMismatch: it is not.
     """
     token = bearer_token(scope)
-    of_socket = scope.get(SOCKET_JOB)
-    if of_socket is not None and of_socket != job_id:
-        raise JobMismatch("this socket belongs to another job")
+    check_socket(scope, job_id)
     _, job = await tokens.authorise(token, job_id, ended=ended)
     return job
+
+
+def worker_gate(tokens: TokenService, *, ended: bool = False) -> Gate:
+    """Lets the worker of the job in the path in; its job is `caller_job` from then on."""
+
+    async def admit(request: Request) -> None:
+        job_id = request.path_params["job_id"]
+        request.scope[_CALLER] = await worker_job(request.scope, job_id, tokens, ended=ended)
+
+    return admit
+
+
+async def caller_job(request: Request) -> Job:
+    """The job whose worker was let in (a FastAPI dependency)."""
+    return request.scope[_CALLER]
 
 
 class OperatorGate:
@@ -53,7 +79,7 @@ class OperatorGate:
         self._token = token.encode()
 
     async def __call__(self, connection: HTTPConnection) -> None:
-        """Check one request (a FastAPI dependency).
+        """Check one request.
 
         Raises:
             Unauthorised: it carries no operator token.

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
+from fastapi import HTTPException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orchestrator.errors import TooLarge
 from orchestrator.http.problems import problem_of, problem_response
+from worker.protocol.problems import STATUS
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
+_MAX_DIGITS = 20
 
 
 def too_large(limit_bytes: int) -> TooLarge:
@@ -22,7 +25,7 @@ def stated_length(scope: Scope) -> int | None:
     """The `Content-Length`, when there is one that is a number."""
     for name, value in scope["headers"]:
         if name == b"content-length":
-            return int(value) if value.isdigit() else None
+            return int(value) if value.isdigit() and len(value) < _MAX_DIGITS else None
     return None
 
 
@@ -60,23 +63,26 @@ async def stream_body(request: Request) -> AsyncIterator[bytes]:
 
 
 class BodyLimit:
-    """Pure ASGI: refuses bodies over the bound, but for the paths that stream theirs."""
+    """Pure ASGI: refuses bodies over the bound.
 
-    def __init__(
-        self, app: ASGIApp, *, limit_bytes: int = MAX_BODY_BYTES, streamed: tuple[str, ...] = ()
-    ) -> None:
+    Args:
+        app: a FastAPI application.
+        limit_of: the bound of a path in bytes; None where the body is a stream that its reader bounds.
+    """
+
+    def __init__(self, app: ASGIApp, limit_of: Callable[[str], int | None]) -> None:
         self._app = app
-        self._limit_bytes = limit_bytes
-        self._streamed = streamed
+        self._limit_of = limit_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one request on with a counted body."""
-        if scope["type"] != "http" or scope["path"].endswith(self._streamed):
+        limit_bytes = self._limit_of(scope["path"]) if scope["type"] == "http" else None
+        if limit_bytes is None:
             await self._app(scope, receive, send)
             return
         length = stated_length(scope)
-        if length is not None and length > self._limit_bytes:
-            await problem_response(problem_of(too_large(self._limit_bytes)))(scope, receive, send)
+        if length is not None and length > limit_bytes:
+            await problem_response(problem_of(too_large(limit_bytes)))(scope, receive, send)
             return
         size = 0
 
@@ -84,8 +90,9 @@ class BodyLimit:
             nonlocal size
             message = await receive()
             size += len(message.get("body", b""))
-            if size > self._limit_bytes:
-                raise too_large(self._limit_bytes)
+            if size > limit_bytes:
+                # The one exception that FastAPI passes on when it reads a body.
+                raise HTTPException(STATUS[TooLarge.code], too_large(limit_bytes).message)
             return message
 
         await self._app(scope, counted, send)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
+from pydantic_core import to_json
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from orchestrator.domain.jobs import Job
@@ -16,6 +17,7 @@ from orchestrator.errors import BadRequest
 from orchestrator.http.auth import worker_job
 from orchestrator.http.bodies import read_body
 from orchestrator.http.problems import problem_of, problem_response
+from orchestrator.ports.errors import OwnerMissing, StoreUnavailable
 from orchestrator.services.catalogues import Catalogues
 from orchestrator.services.executions import CallAnswer, ExecutionService, WorkerCall
 from orchestrator.services.tokens import TokenService
@@ -58,7 +60,7 @@ class ExecuteRoute:
             job = await worker_job(scope, job_id, self._tokens)
             call = _call(scope, await read_body(scope, receive))
             answer = await self._executions.execute(job, call)
-        except PortsideError as error:
+        except (PortsideError, StoreUnavailable, OwnerMissing) as error:
             await problem_response(problem_of(error))(scope, receive, send)
             return
         await self._answer(job, answer, scope, receive, send)
@@ -68,7 +70,7 @@ class ExecuteRoute:
         if answer.problem is not None:
             await problem_response({**answer.problem, "catalog_version": version})(scope, receive, send)
             return
-        body = json.dumps({"output": answer.output, "catalog_version": version}, ensure_ascii=False).encode()
+        body = _json({"output": answer.output, "catalog_version": version})
         await send(
             {
                 "type": "http.response.start",
@@ -105,9 +107,9 @@ def _call(scope: Scope, body: bytes) -> WorkerCall:
     if not isinstance(asked, dict):
         raise BadRequest("the body must be an object with tool_name and params")
     fields = cast("dict[str, Any]", asked)
-    unknown = sorted(set(fields) - _FIELDS)
-    if unknown:
-        raise BadRequest(f"unknown field {unknown[0][:80]!r}; send tool_name and params only")
+    if not fields.keys() <= _FIELDS:
+        unknown = min(fields.keys() - _FIELDS)
+        raise BadRequest(f"unknown field {unknown[:80]!r}; send tool_name and params only")
     name, params = fields.get("tool_name"), fields.get("params", {})
     if not isinstance(name, str) or not name:
         raise BadRequest("tool_name must be the name of a tool")
@@ -124,6 +126,13 @@ def _key(scope: Scope) -> str | None:
                 raise BadRequest(f"{IDEMPOTENCY_KEY} must have 1 to {_MAX_KEY_CHARS} characters")
             return key
     return None
+
+
+def _json(answer: dict[str, Any]) -> bytes:
+    try:
+        return to_json(answer)
+    except ValueError:  # half a surrogate pair is no UTF-8, but it travels escaped
+        return json.dumps(answer).encode()
 
 
 def describe_execute(document: dict[str, Any]) -> dict[str, Any]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends
 
 from orchestrator.domain.jobs import Job
-from orchestrator.http.auth import worker_job
+from orchestrator.http.auth import caller_job, worker_gate
+from orchestrator.http.gated import gated
 from orchestrator.ports.models import (
     ModelAnswer,
     ModelMessage,
@@ -32,13 +33,10 @@ from worker.protocol.llm import (
 
 def llm_router(tokens: TokenService, models: ModelService) -> APIRouter:
     """`llm/complete` and `llm/complete_with_tools`."""
-    router = APIRouter(prefix="/worker/{job_id}", tags=["model"])
-
-    async def job_of(request: Request, job_id: str) -> Job:
-        return await worker_job(request.scope, job_id, tokens)
+    router = APIRouter(prefix="/worker/{job_id}", tags=["model"], route_class=gated(worker_gate(tokens)))
 
     @router.post(f"/{paths.LLM_COMPLETE}", summary="An answer without tools")
-    async def complete(asked: CompleteRequest, job: Job = Depends(job_of)) -> CompleteAnswer:
+    async def complete(asked: CompleteRequest, job: Job = Depends(caller_job)) -> CompleteAnswer:
         answer = await models.complete(job, _request(job, asked))
         return CompleteAnswer(
             content=answer.content, finish_reason=answer.finish_reason, usage=_usage(answer)
@@ -46,7 +44,7 @@ def llm_router(tokens: TokenService, models: ModelService) -> APIRouter:
 
     @router.post(f"/{paths.LLM_COMPLETE_WITH_TOOLS}", summary="An answer that may call tools")
     async def complete_with_tools(
-        asked: CompleteWithToolsRequest, job: Job = Depends(job_of)
+        asked: CompleteWithToolsRequest, job: Job = Depends(caller_job)
     ) -> CompleteWithToolsAnswer:
         tools = tuple(
             ModelTool(tool.name, tool.description, schema_text(tool.parameters)) for tool in asked.tools

@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from orchestrator.domain.jobs import Job, JobId, JobState
+from orchestrator.domain.jobs import Job, JobState
 from orchestrator.http.auth import OperatorGate
 from orchestrator.http.bodies import stream_body
+from orchestrator.http.gated import gated
 from orchestrator.http.operator_messages import (
     CallView,
     EventView,
@@ -29,6 +30,7 @@ from orchestrator.services.timeline import Timeline
 
 _MAX_CALLS = 5_000
 _KEEPALIVE_S = 10.0
+_LAST_WORD_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class OperatorServices:
 
 def jobs_router(services: OperatorServices) -> APIRouter:
     """Every job route for operators."""
-    router = APIRouter(prefix="/api/v1", tags=["jobs"], dependencies=[Depends(services.gate)])
+    router = APIRouter(prefix="/api/v1", tags=["jobs"], route_class=gated(services.gate))
     _write_routes(router, services)
     _read_routes(router, services)
     _timeline_routes(router, services)
@@ -140,16 +142,22 @@ def _timeline_routes(router: APIRouter, services: OperatorServices) -> None:
 
 async def _live(services: OperatorServices, job: Job, after: int) -> AsyncIterator[bytes]:
     """Events as they come; ends after the last one of a job that has ended."""
-    job_id = JobId(job.id)
-    async for page in services.timeline.follow(job_id, after=after, idle_s=_KEEPALIVE_S):
-        yield b"".join(map(_sse, page)) or b": nothing new\n\n"
-        after = page[-1].position if page else after
-        if (await services.jobs.get(job_id)).state.terminal:
-            break
-    # What was written between the last page and the end, however much that is.
-    while page := await services.timeline.read(job_id, after=after):
-        yield b"".join(map(_sse, page))
-        after = page[-1].position
+    timeline, settled = services.timeline, False
+    while True:
+        watch = timeline.watch(job.id)
+        ended = await services.jobs.ended(job.id)
+        page = await timeline.read(job.id, after=after)
+        if page:
+            after = page[-1].position
+            yield b"".join(map(_sse, page))
+        elif timeline.closed or settled:
+            return
+        elif ended:
+            # A job ends before its last event is written, but not long before.
+            await watch.changed(_LAST_WORD_S)
+            settled = True
+        elif not await watch.changed(_KEEPALIVE_S):
+            yield b": nothing new\n\n"
 
 
 def _sse(event: StoredEvent) -> bytes:

@@ -62,7 +62,7 @@ class JobRequest(OperatorRequest):
 
 
 def _title(task: str) -> str:
-    line = task.strip().splitlines()[0]
+    line = next(iter(task.strip().splitlines()), "")
     return line if len(line) <= 80 else line[:77] + "..."
 
 

@@ -7,10 +7,11 @@ import binascii
 from dataclasses import dataclass
 from typing import Any
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 
 from orchestrator.errors import BadRequest
 from orchestrator.http.auth import OperatorGate
+from orchestrator.http.gated import gated
 from orchestrator.http.operator_messages import (
     CheckRequest,
     McpRequest,
@@ -36,7 +37,7 @@ class ToolServices:
 
 def tools_router(services: ToolServices) -> APIRouter:
     """Every tool route for operators."""
-    router = APIRouter(prefix="/api/v1", tags=["tools"], dependencies=[Depends(services.gate)])
+    router = APIRouter(prefix="/api/v1", tags=["tools"], route_class=gated(services.gate))
     _tool_routes(router, services.desk)
     _mcp_routes(router, services.mcp)
     return router

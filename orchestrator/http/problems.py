@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from orchestrator.errors import ModelFailed
-from orchestrator.ports.errors import StoreUnavailable
+from orchestrator.ports.errors import OwnerMissing, StoreUnavailable
 from tool_registry.errors import CallError, PortsideError, ToolNotHosted
 from worker.protocol.problems import MEDIA_TYPE, STATUS, Problem, ProblemError
 
@@ -36,13 +36,19 @@ _TITLES = {
     "idempotency_conflict": "The key was used for another call",
     "job_not_active": "The job has ended",
     "model_error": "The model's provider failed",
+    "not_ready": "The service can't work now",
     "internal": "Something broke inside",
 }
 _MAX_DETAIL_CHARS = 4_000
 
 
-def problem_of(error: PortsideError) -> dict[str, Any]:
+def problem_of(error: PortsideError | StoreUnavailable | OwnerMissing) -> dict[str, Any]:
     """The problem that stands for an error, as a JSON object."""
+    if isinstance(error, StoreUnavailable):
+        detail = "the database does not answer; try again"
+        return problem("internal", detail, status=503, retryable=True, retry_after_s=1.0)
+    if isinstance(error, OwnerMissing):
+        return problem("job_not_active", "the job was removed; its worker stops")
     status = error.status if isinstance(error, ModelFailed) else STATUS.get(error.code, 400)
     fields: dict[str, Any] = {"retryable": error.retryable}
     if isinstance(error, CallError):
@@ -106,37 +112,50 @@ async def on_invalid_request(_request: Request, error: Exception) -> Response:
     if not isinstance(error, RequestValidationError):
         raise error
     found = [
-        ProblemError(
-            pointer="".join(f"/{part}" for part in one["loc"][1:]),
-            rule=str(one["type"]),
-            message=str(one["msg"]),
-        )
+        ProblemError(pointer=_pointer(one["loc"]), rule=str(one["type"]), message=str(one["msg"])[:500])
         for one in error.errors()[:20]
     ]
-    listed = "; ".join(f"{one.pointer or 'the body'}: {one.message}" for one in found)
+    listed = "; ".join(f"{one.pointer or 'the whole'}: {one.message}" for one in found)
     return problem_response(
         problem("invalid_request", f"the request is not as it should be: {listed}", errors=found)
     )
 
 
-async def on_http_error(_request: Request, error: Exception) -> Response:
-    """What the framework itself refuses: unknown paths and methods."""
+def _pointer(loc: Sequence[str | int]) -> str:
+    """The JSON pointer to a part of the body, query or headers; bounded, since callers choose the names."""
+    parts = [str(part)[:80].replace("~", "~0").replace("/", "~1") for part in loc[1:20]]
+    return "".join(f"/{part}" for part in parts)
+
+
+async def on_http_error(request: Request, error: Exception) -> Response:
+    """What the framework itself refuses: unknown paths and methods, bodies it can't read."""
     if not isinstance(error, HTTPException):
         raise error
-    code = {404: "not_found", 413: "payload_too_large"}.get(error.status_code, "invalid_request")
-    return problem_response(problem(code, str(error.detail), status=error.status_code))
+    status = error.status_code
+    code = {404: "not_found", 413: "payload_too_large"}.get(status, "invalid_request")
+    details = {404: "there is no such path", 405: f"this path does not take {request.method[:20]}"}
+    response = problem_response(problem(code, details.get(status, str(error.detail)), status=status))
+    response.headers.update(error.headers or {})
+    return response
 
 
-async def on_store_unavailable(_request: Request, error: Exception) -> Response:
-    """The database does not answer; nothing was accepted."""
-    if not isinstance(error, StoreUnavailable):
+async def on_store_error(_request: Request, error: Exception) -> Response:
+    """The database does not answer, or what a row belongs to is gone; nothing was accepted."""
+    if not isinstance(error, StoreUnavailable | OwnerMissing):
         raise error
-    return problem_response(
-        problem(
-            "internal",
-            "the database does not answer; try again",
-            status=503,
-            retryable=True,
-            retry_after_s=1.0,
-        )
-    )
+    return problem_response(problem_of(error))
+
+
+def describe_problems(document: dict[str, Any]) -> dict[str, Any]:
+    """The OpenAPI document with every operation's errors as they are, not as FastAPI supposes."""
+    answer = {
+        "description": "A problem",
+        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    }
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            operation["responses"].pop("422", None)
+            operation["responses"]["default"] = answer
+    for unused in ("HTTPValidationError", "ValidationError"):
+        document["components"]["schemas"].pop(unused, None)
+    return document

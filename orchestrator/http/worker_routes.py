@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -13,8 +13,9 @@ from fastapi.responses import StreamingResponse
 
 from orchestrator.domain.jobs import Job
 from orchestrator.errors import BadRequest
-from orchestrator.http.auth import bearer_token, worker_job
+from orchestrator.http.auth import bearer_token, caller_job, check_socket, worker_gate
 from orchestrator.http.bodies import stream_body
+from orchestrator.http.gated import Gate, gated
 from orchestrator.ports.deliveries import PendingDelivery
 from orchestrator.ports.events import NewEvent
 from orchestrator.services.catalogues import Catalogues
@@ -37,7 +38,8 @@ from worker.protocol.job import (
 )
 from worker.protocol.tools import Catalog
 
-_JobOf = Callable[[Request, str], Awaitable[Job]]
+_PREFIX = "/worker/{job_id}"
+_MAX_OFFSET = 2**40
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +54,31 @@ class WorkerServices:
 
 def worker_router(services: WorkerServices) -> APIRouter:
     """Every worker route that FastAPI serves."""
-    router = APIRouter(prefix="/worker/{job_id}", tags=["worker"])
+    router = _router(worker_gate(services.tokens))
+    _job_routes(router, services)
+    _report_routes(router, services)
+    _tool_routes(router, services)
+    last_word = _router(worker_gate(services.tokens, ended=True))
+    _last_word_route(last_word, services)
+    renewal = APIRouter(prefix=_PREFIX, tags=["worker"])
+    _renewal_route(renewal, services)
+    router_of_all = APIRouter()
+    for one in (router, last_word, renewal):
+        router_of_all.include_router(one)
+    return router_of_all
 
-    async def job_of(request: Request, job_id: str) -> Job:
-        return await worker_job(request.scope, job_id, services.tokens)
 
-    _job_routes(router, services, job_of)
-    _report_routes(router, services, job_of)
-    _tool_routes(router, services, job_of)
-    return router
+def _router(gate: Gate) -> APIRouter:
+    return APIRouter(prefix=_PREFIX, tags=["worker"], route_class=gated(gate))
 
 
-def _job_routes(router: APIRouter, services: WorkerServices, job_of: _JobOf) -> None:
+def _job_routes(router: APIRouter, services: WorkerServices) -> None:
     @router.get(f"/{paths.JOB}", summary="The job, for its worker to start")
-    async def get_job(job: Job = Depends(job_of)) -> JobDescription:
+    async def get_job(job: Job = Depends(caller_job)) -> JobDescription:
         return _description(await services.reports.register(job))
 
     @router.get(f"/{paths.WORKSPACE}", summary="The starting workspace as a tar stream")
-    async def get_workspace(job: Job = Depends(job_of)) -> Response:
+    async def get_workspace(job: Job = Depends(caller_job)) -> Response:
         chunks = services.reports.workspace(job)
         if chunks is None:
             return Response(status_code=204)
@@ -80,34 +89,37 @@ def _job_routes(router: APIRouter, services: WorkerServices, job_of: _JobOf) -> 
         summary="Secrets granted to the job's child processes",
         response_model=list[Credential],
     )
-    async def get_credentials(job: Job = Depends(job_of)) -> list[Credential] | Response:
+    async def get_credentials(job: Job = Depends(caller_job)) -> list[Credential] | Response:
         granted = await services.reports.credentials(job)
         if not granted:
             return Response(status_code=204)
         return [Credential(env_var=env_var, value=value) for env_var, value in granted]
 
+
+def _renewal_route(router: APIRouter, services: WorkerServices) -> None:
     @router.post(f"/{paths.TOKEN_RENEW}", summary="A fresh token")
     async def renew(request: Request, job_id: str) -> TokenAnswer:
+        check_socket(request.scope, job_id)
         issued = await services.tokens.renew(bearer_token(request.scope), job_id)
         return TokenAnswer(token=issued.token, expires_at=issued.expires_at)
 
 
-def _report_routes(router: APIRouter, services: WorkerServices, job_of: _JobOf) -> None:
+def _report_routes(router: APIRouter, services: WorkerServices) -> None:
     @router.put(f"/{paths.WORKSPACE_CHANGES}", status_code=204, summary="The job's patch")
     async def put_changes(
         request: Request,
-        job: Job = Depends(job_of),
+        job: Job = Depends(caller_job),
         content_digest: Annotated[str | None, Header()] = None,
     ) -> None:
         checked = _Digested(stream_body(request), content_digest)
         await services.reports.store_changes(job, checked.chunks())
 
     @router.post(f"/{paths.STATUS}", status_code=204, summary="Where the worker stands")
-    async def post_status(report: StatusReport, job: Job = Depends(job_of)) -> None:
+    async def post_status(report: StatusReport, job: Job = Depends(caller_job)) -> None:
         await services.reports.status(job, report.state, report.message, report.iteration)
 
     @router.post(f"/{paths.EVENTS}", status_code=204, summary="Events of the timeline")
-    async def post_events(batch: EventBatch, job: Job = Depends(job_of)) -> None:
+    async def post_events(batch: EventBatch, job: Job = Depends(caller_job)) -> None:
         source = f"worker:{job.attempt}"
         await services.reports.events(
             job,
@@ -119,7 +131,7 @@ def _report_routes(router: APIRouter, services: WorkerServices, job_of: _JobOf) 
 
     @router.get(f"/{paths.PROMPT}", summary="What waits for the job; a long poll", response_model=Deliveries)
     async def get_prompt(
-        job: Job = Depends(job_of),
+        job: Job = Depends(caller_job),
         wait_s: Annotated[float, Query(ge=0, le=25)] = 0.0,
         ack: Annotated[list[str] | None, Query()] = None,
     ) -> Deliveries | Response:
@@ -128,9 +140,10 @@ def _report_routes(router: APIRouter, services: WorkerServices, job_of: _JobOf) 
             return Response(status_code=204)
         return Deliveries.model_validate({"deliveries": [_delivery(one) for one in pending]})
 
+
+def _last_word_route(router: APIRouter, services: WorkerServices) -> None:
     @router.post(f"/{paths.COMPLETE}", summary="The worker's last word")
-    async def post_complete(report: CompletionReport, request: Request, job_id: str) -> CompletionAnswer:
-        job = await worker_job(request.scope, job_id, services.tokens, ended=True)
+    async def post_complete(report: CompletionReport, job: Job = Depends(caller_job)) -> CompletionAnswer:
         await services.reports.complete(
             job,
             Completion(report.outcome, report.reason, report.message, report.iterations, report.result),
@@ -138,23 +151,24 @@ def _report_routes(router: APIRouter, services: WorkerServices, job_of: _JobOf) 
         return CompletionAnswer()
 
 
-def _tool_routes(router: APIRouter, services: WorkerServices, job_of: _JobOf) -> None:
+def _tool_routes(router: APIRouter, services: WorkerServices) -> None:
     @router.get(f"/{paths.TOOLS_CATALOG}", summary="The job's hosted-visible tools", response_model=Catalog)
     async def get_catalog(
-        job: Job = Depends(job_of), if_none_match: Annotated[str | None, Header()] = None
+        job: Job = Depends(caller_job), if_none_match: Annotated[str | None, Header()] = None
     ) -> Response:
         rendered = services.catalogues.for_job(job)
         etag = f'"{rendered.catalogue.version}"'
-        if if_none_match is not None and etag in {one.strip() for one in if_none_match.split(",")}:
+        known = {one.strip().removeprefix("W/") for one in (if_none_match or "").split(",")}
+        if known & {etag, "*"}:
             return Response(status_code=304, headers={"ETag": etag})
         return Response(rendered.body, media_type="application/json", headers={"ETag": etag})
 
     @router.get("/artifacts/{artifact_id}", summary="A large output of this job, or a part of it")
     async def get_artifact(
         artifact_id: str,
-        job: Job = Depends(job_of),
-        offset: Annotated[int, Query(ge=0)] = 0,
-        limit: Annotated[int | None, Query(ge=1)] = None,
+        job: Job = Depends(caller_job),
+        offset: Annotated[int, Query(ge=0, le=_MAX_OFFSET)] = 0,
+        limit: Annotated[int | None, Query(ge=1, le=_MAX_OFFSET)] = None,
     ) -> Response:
         artifact = await services.outputs.find(job.id, artifact_id)
         chunks = services.outputs.read(artifact, offset=offset, limit=limit)

@@ -4,31 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
+from tool_registry.audit import AuditRecord
 
-@dataclass(frozen=True, slots=True)
-class AuditRow:
-    """One call: who, what, and how it went. Sensitive arguments are masked before they get here.
-
-    Attributes:
-        verdict: `ok`, `error` (the tool said so), or the problem's code.
-        rules: the schema rules that the arguments broke, when they did.
-    """
-
-    at: datetime
-    job_id: str
-    agent: str
-    network: str
-    tool_name: str
-    source: str
-    call_id: str
-    params: dict[str, Any]
-    verdict: str
-    rules: tuple[str, ...]
-    duration_ms: int
-    output_bytes: int
+AuditRow = AuditRecord  # what the registry says of a call is what is kept of it
 
 
 @dataclass(frozen=True, slots=True)

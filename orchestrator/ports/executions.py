@@ -49,10 +49,6 @@ class ExecutionStore(Protocol):
         """
         ...
 
-    async def take_over(self, execution: Execution, *, from_runner: str) -> bool:
-        """Make a dead runner's running call ours; False when somebody else did or it finished."""
-        ...
-
     async def finish(self, job_id: JobId, key: str, answer: dict[str, Any]) -> None:
         """Store the answer."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Protocol
 
@@ -23,6 +24,14 @@ class JobSockets(Protocol):
 
     def remove_token(self, job_id: str) -> None:
         """Take the token file away; done twice is fine."""
+        ...
+
+    def job_ids(self) -> Collection[str]:
+        """The jobs that are listened for."""
+        ...
+
+    async def remove_others(self, job_ids: Collection[str]) -> None:
+        """Remove what a killed run left for any job but these; before the first `open`."""
         ...
 
     async def close(self, job_id: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orchestrator.domain.jobs import Job, JobId, JobState
+from orchestrator.domain.jobs import Job, JobId
 from orchestrator.ports.jobs import JobStore
 from tool_registry.clock import Clock
 
@@ -52,4 +52,4 @@ class ActiveJobs:
 
 def may_call(job: Job, attempt: int) -> bool:
     """Whether the worker of this attempt still has a say."""
-    return job.state in {JobState.STARTING, JobState.RUNNING, JobState.CANCELLING} and job.attempt == attempt
+    return job.attempt == attempt and job.state.active

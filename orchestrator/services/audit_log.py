@@ -33,23 +33,28 @@ class AuditLog:
         if len(self._waiting) >= _MAX_WAITING:
             _log.error("audit_rows_dropped", waiting=len(self._waiting))
             self._waiting.clear()
-        self._waiting.append(_row(record))
+        self._waiting.append(record)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._write_soon())
 
     async def flush(self) -> None:
         """Store everything taken so far.
 
+        A caller that is cancelled leaves the writing to go on: rows are stored once.
+
         Raises:
             StoreError: it could not be stored; it is kept for the next try.
         """
+        await asyncio.shield(asyncio.ensure_future(self._flush()))
+
+    async def _flush(self) -> None:
         async with self._writing:
             rows, self._waiting = self._waiting, []
             if not rows:
                 return
             try:
                 await self._store.append(rows)
-            except BaseException:
+            except StoreError:
                 self._waiting[:0] = rows
                 raise
 
@@ -66,20 +71,3 @@ class AuditLog:
                 await self.flush()
             except StoreError as error:
                 _log.warning("audit_rows_wait", reason=str(error), waiting=len(self._waiting))
-
-
-def _row(record: AuditRecord) -> AuditRow:
-    return AuditRow(
-        at=record.at,
-        job_id=record.job_id,
-        agent=record.agent,
-        network=record.network,
-        tool_name=record.tool_name,
-        source=record.source,
-        call_id=record.call_id,
-        params=record.params,
-        verdict=record.verdict,
-        rules=record.rules,
-        duration_ms=record.duration_ms,
-        output_bytes=record.output_bytes,
-    )

@@ -141,17 +141,16 @@ class ExecutionService:
 
     async def _run(self, job: Job, call: WorkerCall, key: str | None) -> CallAnswer:
         entry = self._registry.get(call.tool_name)
-        durable = key is not None and entry is not None and not _repeatable(entry)
-        if key is not None and durable:
+        if key is not None and (entry is None or not _repeatable(entry)):
             stored = await self._store.get(job.id, key)
             if stored is not None:
-                return await self._repeat(stored, call, entry)
+                return await self._repeat(stored, call)
         recorded = False
 
         async def record(found: Entry) -> None:
             nonlocal recorded
             if key is not None and not _repeatable(found):
-                await self._begin(job, call, key, found)
+                await self._begin(job, call, key)
                 recorded = True
 
         try:
@@ -172,7 +171,7 @@ class ExecutionService:
             await self._remember(job.id, key, answer)
         return answer
 
-    async def _begin(self, job: Job, call: WorkerCall, key: str, entry: Entry) -> None:
+    async def _begin(self, job: Job, call: WorkerCall, key: str) -> None:
         mine = Execution(
             job_id=job.id,
             key=key,
@@ -184,9 +183,9 @@ class ExecutionService:
         )
         stored = await self._store.begin(mine)
         if stored is not None:
-            raise _Replayed(await self._repeat(stored, call, entry))
+            raise _Replayed(await self._repeat(stored, call))
 
-    async def _repeat(self, stored: Execution, call: WorkerCall, entry: Entry | None) -> CallAnswer:
+    async def _repeat(self, stored: Execution, call: WorkerCall) -> CallAnswer:
         if stored.fingerprint != call.fingerprint():
             raise _conflict(stored.tool_name)
         if stored.state is ExecutionState.FINISHED and stored.answer is not None:
@@ -233,11 +232,5 @@ def _conflict(tool_name: str) -> IdempotencyConflict:
 
 
 def _context(job: Job, key: str | None) -> ToolContext:
-    return ToolContext(
-        job_id=job.id,
-        call_id=key or "",
-        agent=job.spec.agent,
-        instance_id=job.instance_id,
-        network=job.spec.network,
-        grants=job.spec.grants,
-    )
+    spec = job.spec
+    return ToolContext(job.id, key or "", spec.agent, job.instance_id, spec.network, grants=spec.grants)

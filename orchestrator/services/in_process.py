@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from orchestrator.domain.jobs import Job, JobId, JobMode, JobState
+from orchestrator.ports.errors import StoreError
 from orchestrator.ports.membership import Membership
 from orchestrator.services.jobs import JobParts
 from orchestrator.services.tokens import TokenService
@@ -15,6 +16,9 @@ from tool_registry.errors import PortsideError
 
 _log = structlog.get_logger(__name__)
 _LIVE = frozenset({JobState.STARTING, JobState.RUNNING, JobState.CANCELLING})
+_STOPPED = "the orchestrator that ran it was stopped"
+_MAX_JOBS = 10_000
+_AGAIN_S = 2.0
 
 RunInProcess = Callable[[Job, str], Awaitable[object]]
 
@@ -36,6 +40,7 @@ class InProcessJobs:
         self._tasks: dict[JobId, asyncio.Task[None]] = {}
         self._hint = asyncio.Event()
         self._loop_task: asyncio.Task[None] | None = None
+        self._closing = False
 
     def wake(self) -> None:
         """Something may have changed: look soon."""
@@ -43,13 +48,14 @@ class InProcessJobs:
 
     async def start(self) -> None:
         """Fail what an earlier run left, then look after new jobs until `close`."""
-        for job in await self._parts.store.list(states=_LIVE, limit=10_000):
+        for job in await self._parts.store.list(states=_LIVE, limit=_MAX_JOBS):
             if job.spec.mode is JobMode.IN_PROCESS:
-                await self._end(job, JobState.LOST, "the orchestrator that ran it was stopped")
+                await self._end(job, JobState.LOST, _STOPPED)
         self._loop_task = asyncio.get_running_loop().create_task(self._look_after())
 
     async def close(self) -> None:
-        """Stop every job."""
+        """Stop every job; they end as lost."""
+        self._closing = True
         tasks = [*self._tasks.values(), *([self._loop_task] if self._loop_task else [])]
         for task in tasks:
             task.cancel()
@@ -58,14 +64,28 @@ class InProcessJobs:
     async def _look_after(self) -> None:
         while True:
             self._hint.clear()
-            for job in await self._parts.store.list(states={JobState.QUEUED, JobState.CANCELLING}):
-                if job.spec.mode is not JobMode.IN_PROCESS:
-                    continue
-                if job.state is JobState.QUEUED and job.id not in self._tasks:
-                    self._tasks[job.id] = asyncio.ensure_future(self._one(job))
-                elif job.state is JobState.CANCELLING and job.id in self._tasks:
-                    self._tasks[job.id].cancel()
-            await self._hint.wait()
+            wait_s = None
+            try:
+                await self._look()
+            except StoreError as error:
+                _log.warning("store_unreachable", reason=str(error))
+                wait_s = _AGAIN_S
+            try:
+                async with asyncio.timeout(wait_s):
+                    await self._hint.wait()
+            except TimeoutError:
+                continue
+
+    async def _look(self) -> None:
+        states = {JobState.QUEUED, JobState.CANCELLING}
+        for job in await self._parts.store.list(states=states, limit=_MAX_JOBS):
+            if job.spec.mode is not JobMode.IN_PROCESS:
+                continue
+            task = self._tasks.get(job.id)
+            if job.state is JobState.QUEUED and task is None:
+                self._tasks[job.id] = asyncio.ensure_future(self._one(job))
+            elif job.state is JobState.CANCELLING and task is not None:
+                task.cancel()
 
     async def _one(self, job: Job) -> None:
         try:
@@ -76,7 +96,8 @@ class InProcessJobs:
             await self._run(started, token.token)
             await self._end(started, JobState.FAILED, "it ended without a report")
         except asyncio.CancelledError:
-            await asyncio.shield(self._end(job, JobState.CANCELLED, "cancelled"))
+            reason = _STOPPED if self._closing else "it was stopped"
+            await asyncio.shield(self._end(job, JobState.LOST, reason))
             raise
         except PortsideError as error:
             await self._end(job, JobState.FAILED, error.message)

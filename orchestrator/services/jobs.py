@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass, replace
 
 from orchestrator.domain.jobs import Job, JobId, JobMode, JobSpec, JobState
+from orchestrator.domain.network.names import normal_name
+from orchestrator.domain.network.refusals import Refusal
 from orchestrator.errors import BadRequest, Conflict, NotFound, TooLarge
 from orchestrator.ports.blobs import Blob, BlobStore, BlobTooLarge
 from orchestrator.ports.deliveries import DeliveryStore, PendingDelivery
@@ -18,6 +21,7 @@ from tool_registry.clock import Clock
 
 MAX_WORKSPACE_BYTES = 1024**3
 MAX_TIMEOUT_S = 86_400.0
+_ENV_VAR = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,13 @@ class JobService:
     async def _check(self, spec: JobSpec) -> None:
         if not spec.task.strip():
             raise BadRequest("the task is empty; say what the job should do")
+        for what, name in (("agent", spec.agent), ("network", spec.network)):
+            refused = normal_name(name)
+            if isinstance(refused, Refusal):
+                raise BadRequest(f"the {what}: {refused.message}")
+        for env_var in spec.secrets.values():
+            if not _ENV_VAR.fullmatch(env_var):
+                raise BadRequest(f"{env_var[:80]!r} can't be an environment variable; use A-Z, 0-9 and _")
         if not 0 < spec.timeout_s <= MAX_TIMEOUT_S:
             raise BadRequest(f"the timeout must be between 1 and {MAX_TIMEOUT_S:g} seconds")
         if spec.mode is JobMode.IN_PROCESS and spec.workspace_sha256 is not None:
@@ -108,6 +119,11 @@ class JobService:
         if job is None:
             raise NotFound(f"there is no job {job_id[:80]!r}")
         return job
+
+    async def ended(self, job_id: str) -> bool:
+        """Whether it has ended; a job that was removed has."""
+        job = await self._parts.store.get(JobId(job_id))
+        return job is None or job.state.terminal
 
     async def list(self, *, states: Collection[JobState] | None = None, limit: int = 100) -> list[Job]:
         """Jobs, newest first."""

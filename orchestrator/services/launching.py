@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import structlog
 
 from container.engine.errors import EngineError
 from container.engine.port import SandboxEngine
 from container.engine.sandbox import Limits, SandboxRef, SandboxSpec
 from orchestrator.domain.jobs import Job, JobId, JobState
 from orchestrator.domain.plan import Launch, sandbox_name
+from orchestrator.ports.errors import StoreError
 from orchestrator.ports.sockets import JobSockets
 from orchestrator.services.jobs import JobParts
 from orchestrator.services.tokens import TokenService
+from tool_registry.errors import PortsideError
 
+_log = structlog.get_logger(__name__)
 LABEL_INSTANCE = "io.portside.instance"
 LABEL_JOB = "io.portside.job"
 LABEL_ATTEMPT = "io.portside.attempt"
 _DEADLINE_GRACE_S = 30.0
+_LOOK_AGAIN_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +61,28 @@ class Launcher:
         self._settings = settings
 
     async def launch(self, action: Launch) -> None:
-        """Start the attempt. What goes wrong becomes the job's reason."""
+        """Start the attempt. What goes wrong becomes the job's reason.
+
+        Raises:
+            StoreError: the database does not answer; the attempt is launched again later.
+        """
         job = await self._begin(action)
         if job is None:
             return
         try:
             ref = await self._start(job)
-        except EngineError as error:
+        except StoreError:
+            raise
+        except (EngineError, PortsideError) as error:
             await self._fail(job, error.message)
-            return
-        if ref is not None:
-            await self._note_sandbox(job, ref)
+        except OSError as error:
+            await self._fail(job, f"its socket or image can't be made ready: {error.strerror or error}")
+        except Exception:  # noqa: BLE001 - a bug must not launch the same job for ever
+            _log.exception("launch_broke", job_id=job.id)
+            await self._fail(job, "something broke inside while it was started; the log has it")
+        else:
+            if ref is not None:
+                await self._note_sandbox(job, ref)
 
     async def _begin(self, action: Launch) -> Job | None:
         """Take the attempt: `starting`, with its number."""
@@ -88,15 +106,39 @@ class Launcher:
         return job
 
     async def _start(self, job: Job) -> SandboxRef | None:
-        image = job.spec.image or await self._settings.image()
-        await self._engine.prepare(image)
-        if await self._cancelled(job.id):
+        image = await self._ready_image(job)
+        if image is None or await self._cancelled(job.id):
             return None
         token = self._tokens.issue(job, job.attempt)
         directory = await self._sockets.open(job.id, token.token)
         if await self._cancelled(job.id):
             return None
         return await self._engine.launch(self._spec(job, image, directory))
+
+    async def _ready_image(self, job: Job) -> str | None:
+        """The job's image, there to be launched; None when the job was cancelled meanwhile.
+
+        A build or pull takes minutes. It goes on when its job is cancelled: others wait for it too.
+        """
+        preparing = asyncio.ensure_future(self._prepare(job))
+        try:
+            while not preparing.done():
+                watch = self._parts.timeline.watch(job.id)
+                if await self._cancelled(job.id):
+                    preparing.add_done_callback(_forget)
+                    return None
+                changed = asyncio.ensure_future(watch.changed(_LOOK_AGAIN_S))
+                await asyncio.wait({preparing, changed}, return_when=asyncio.FIRST_COMPLETED)
+                changed.cancel()
+        except asyncio.CancelledError:
+            preparing.cancel()
+            raise
+        return preparing.result()
+
+    async def _prepare(self, job: Job) -> str:
+        image = job.spec.image or await self._settings.image()
+        await self._engine.prepare(image)
+        return image
 
     def _spec(self, job: Job, image: str, directory: Path) -> SandboxSpec:
         return SandboxSpec(
@@ -121,11 +163,18 @@ class Launcher:
         return job is None or job.state is not JobState.STARTING
 
     async def _note_sandbox(self, job: Job, ref: SandboxRef) -> None:
-        """Remember the engine's id; a job that was cancelled meanwhile is found by its label."""
-        await self._parts.store.update(
-            job.id,
-            lambda current: replace(current, sandbox_id=ref.id) if current.attempt == job.attempt else None,
-        )
+        """Remember the engine's id; a job that was cancelled meanwhile is found by its label.
+
+        The worker's time to register begins here: making the image ready was not its fault.
+        """
+        now = self._parts.clock.now()
+
+        def launched(current: Job) -> Job | None:
+            if current.attempt != job.attempt or current.state.terminal:
+                return None
+            return replace(current, sandbox_id=ref.id, starting_at=now)
+
+        await self._parts.store.update(job.id, launched)
         self._parts.active.drop(job.id)
 
     async def _fail(self, job: Job, reason: str) -> None:
@@ -142,6 +191,12 @@ class Launcher:
             await self._parts.timeline.note(
                 job.id, "status", state=changed.state, message=reason, iteration=None
             )
+
+
+def _forget(preparing: asyncio.Task[str]) -> None:
+    """Whoever needs the image next meets the same error."""
+    if not preparing.cancelled():
+        preparing.exception()
 
 
 def _limits(job: Job) -> Limits:

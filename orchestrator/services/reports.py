@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
 from orchestrator.domain.jobs import Job, JobMode, JobState
 from orchestrator.errors import ChangesMissing, Conflict, JobNotActive, TooLarge
@@ -15,7 +15,10 @@ from orchestrator.ports.events import NewEvent
 from orchestrator.ports.membership import Membership
 from orchestrator.ports.secrets import SecretStore
 from orchestrator.ports.sockets import JobSockets
+from orchestrator.services.active_jobs import may_call
 from orchestrator.services.jobs import JobParts
+from tool_registry.redaction import masked
+from tool_registry.registry import ToolRegistry
 
 MAX_CHANGES_BYTES = 256 * 1024 * 1024
 MAX_WAIT_S = 25.0
@@ -47,44 +50,44 @@ class WorkerReports:
         membership: Membership,
         secrets: SecretStore,
         sockets: JobSockets,
+        registry: ToolRegistry,
         wake: Callable[[], None],
     ) -> None:
         self._parts = parts
         self._membership = membership
         self._secrets = secrets
         self._sockets = sockets
+        self._registry = registry
         self._wake = wake
 
     async def register(self, job: Job) -> Job:
         """The worker has come: the first call makes the job `running` and takes the token file away."""
         self._sockets.remove_token(job.id)
-        if job.registered_at is not None:
-            return job
         now = self._parts.clock.now()
 
         def registered(current: Job) -> Job | None:
-            if current.attempt != job.attempt or not current.state.active or current.registered_at:
+            if current.attempt != job.attempt or current.state is not JobState.STARTING:
                 return None
             deadline = now + timedelta(seconds=current.spec.timeout_s)
-            state = JobState.RUNNING if current.state is JobState.STARTING else current.state
-            changes = {"registered_at": now, "deadline_at": current.deadline_at or deadline}
-            return current.moved(state, **changes) if state is not current.state else None
+            return current.moved(JobState.RUNNING, registered_at=now, deadline_at=deadline)
 
         changed = await self._parts.store.update(job.id, registered)
-        if changed is None:
-            return await self._fresh(job)
-        self._parts.active.put(changed)
+        present = changed or await self._registered(job)
+        self._parts.active.put(present)
+        # Also when it registered before: the run that wrote it down may have been killed right after.
         await self._membership.join(job.spec.network, job.spec.agent, job.instance_id, job.id)
         await self._membership.heartbeat(job.instance_id)
-        await self._parts.timeline.note(
-            job.id, "status", state=changed.state, message="the worker has registered", iteration=0
-        )
-        return changed
+        if changed is not None:
+            await self._parts.timeline.note(
+                job.id, "status", state=changed.state, message="the worker has registered", iteration=0
+            )
+        return present
 
-    async def _fresh(self, job: Job) -> Job:
+    async def _registered(self, job: Job) -> Job:
+        """The job as it stands, when this attempt's worker has registered before."""
         current = await self._parts.store.get(job.id)
-        if current is None or not current.state.active:
-            raise JobNotActive("the job has ended; its worker stops")
+        if current is None or not may_call(current, job.attempt) or current.registered_at is None:
+            raise JobNotActive("the job was cancelled or has ended; its worker stops")
         return current
 
     def workspace(self, job: Job) -> AsyncIterator[bytes] | None:
@@ -130,8 +133,15 @@ class WorkerReports:
         return blob
 
     async def events(self, job: Job, events: Sequence[NewEvent]) -> None:
-        """Store the worker's events; those it sent before are left out."""
-        await self._parts.timeline.append(job.id, events)
+        """Store the worker's events, sensitive arguments masked; those it sent before are left out."""
+        await self._parts.timeline.append(job.id, [self._masked(event) for event in events])
+
+    def _masked(self, event: NewEvent) -> NewEvent:
+        entry = self._registry.get(event.data["tool_name"]) if event.type == "tool_use" else None
+        if entry is None or not entry.traits.sensitive:
+            return event
+        params = masked(event.data["params"], entry.traits.sensitive)
+        return replace(event, data={**event.data, "params": params})
 
     async def status(self, job: Job, state: str, message: str | None, iteration: int) -> None:
         """Where the worker stands; it is heard of, and what it says is in the timeline."""
@@ -150,30 +160,34 @@ class WorkerReports:
             await parts.deliveries.acknowledge(job.id, acks)
         deadline = parts.clock.monotonic() + min(max(wait_s, 0.0), MAX_WAIT_S)
         while True:
+            watch = parts.timeline.watch(job.id)
             pending = await parts.deliveries.pending(job.id)
             left_s = deadline - parts.clock.monotonic()
             if pending or left_s <= 0 or parts.timeline.closed:
                 return pending
-            await parts.timeline.changes(job.id, left_s)
+            await watch.changed(left_s)
 
     async def complete(self, job: Job, report: Completion) -> None:
         """The worker's last word. The first report wins; the same again is fine.
 
         Raises:
             ChangesMissing: a hosted job has to upload its changes first.
-            Conflict: another report came before.
+            Conflict: another report came before, or none can come yet.
+            JobNotActive: the job ended without this report.
         """
-        if job.spec.mode is JobMode.HOSTED and job.changes_sha256 is None:
-            raise ChangesMissing("PUT workspace/changes comes before complete; an empty patch will do")
         now = self._parts.clock.now()
 
         def completed(current: Job) -> Job | None:
-            if current.attempt != job.attempt or current.state.terminal or _reported(current):
+            if current.attempt != job.attempt or current.state.terminal or current.reported:
                 return None
+            if current.registered_at is None:
+                raise Conflict("GET job comes before complete: the job has not begun")
+            if current.spec.mode is JobMode.HOSTED and current.changes_sha256 is None:
+                raise ChangesMissing("PUT workspace/changes comes before complete; an empty patch will do")
             words = {
                 "message": report.message,
                 "iterations": report.iterations,
-                "result": {"outcome": report.outcome, "value": report.result},
+                "result": _stored(report),
                 "reason": current.reason or _reason(report),
             }
             if current.state is JobState.CANCELLING and report.outcome != "completed":
@@ -194,20 +208,15 @@ class WorkerReports:
 
     async def _repeated(self, job: Job, report: Completion) -> None:
         current = await self._parts.store.get(job.id)
-        same = (
-            current is not None
-            and _reported(current)
-            and current.result == {"outcome": report.outcome, "value": report.result}
-            and current.message == report.message
-            and current.iterations == report.iterations
-        )
-        if not same:
+        if current is None or not current.reported:
+            raise JobNotActive("the job has ended without this report; its worker stops")
+        stored = (current.result, current.message, current.iterations)
+        if stored != (_stored(report), report.message, report.iterations):
             raise Conflict("this job was completed with another report; the first one stands")
 
 
-def _reported(job: Job) -> bool:
-    result = job.result
-    return isinstance(result, dict) and "outcome" in cast("dict[str, Any]", result)
+def _stored(report: Completion) -> dict[str, Any]:
+    return {"outcome": report.outcome, "reason": report.reason, "value": report.result}
 
 
 def _reason(report: Completion) -> str:

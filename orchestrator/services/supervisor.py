@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import structlog
 
@@ -35,10 +36,13 @@ from orchestrator.services.launching import LABEL_ATTEMPT, LABEL_INSTANCE, LABEL
 
 _log = structlog.get_logger(__name__)
 _LIVE = frozenset({JobState.QUEUED, JobState.STARTING, JobState.RUNNING, JobState.CANCELLING})
-_ALIVE = frozenset({SandboxState.CREATED, SandboxState.RUNNING, SandboxState.PAUSED})
+_ALIVE = frozenset({SandboxState.RUNNING, SandboxState.PAUSED})
 _LOG_TAIL_BYTES = 4096
 _SOON_S = 0.25
-_RECENT_JOBS = 500
+_DOWN_S = 3.0
+_LAST_LOOKS = 2  # one stops what is left of ended jobs, one removes it
+_CLOSE_GRACE_S = 10.0
+_MAX_JOBS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +81,11 @@ class Supervisor:
         self._settings = settings
         self._hint = asyncio.Event()
         self._busy: dict[str, asyncio.Task[None]] = {}
+        self._launching: set[str] = set()
         self._tasks: list[asyncio.Task[None]] = []
         self._engine_error = ""
+        self._down_since: float | None = None
+        self._since: datetime | None = None
 
     def wake(self) -> None:
         """Something may have changed: look soon."""
@@ -91,9 +98,12 @@ class Supervisor:
 
     async def start(self) -> None:
         """Listen again for the jobs of an earlier run, then look after everything until `close`."""
-        for job in await self._parts.store.list(states=_LIVE - {JobState.QUEUED}, limit=_RECENT_JOBS):
-            if job.spec.mode is JobMode.HOSTED:
-                await self._sockets.open(job.id, None)
+        live = await self._parts.store.list(states=_LIVE - {JobState.QUEUED}, limit=_MAX_JOBS)
+        hosted = [job.id for job in live if job.spec.mode is JobMode.HOSTED]
+        await self._sockets.remove_others(hosted)
+        for job_id in hosted:
+            await self._sockets.open(job_id, None)
+        self._since = self._parts.clock.now()
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self._watch_engine()), loop.create_task(self._run())]
 
@@ -102,14 +112,30 @@ class Supervisor:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.gather(*self._busy.values(), return_exceptions=True)
-        await self._look(final=True)
-        await asyncio.gather(*self._busy.values(), return_exceptions=True)
+        for name in self._launching & self._busy.keys():
+            self._busy[name].cancel()  # a launch that is cut off is finished by the next run
+        await self._settle()
+        for _ in range(_LAST_LOOKS):
+            await self._look(final=True)
+            await self._settle()
+
+    async def _settle(self) -> None:
+        """Let what is under way end; what takes longer than any stop is found again by the next run."""
+        tasks = set(self._busy.values())
+        if not tasks:
+            return
+        _, late = await asyncio.wait(tasks, timeout=self._settings.stop_grace_s + _CLOSE_GRACE_S)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
 
     async def _run(self) -> None:
         while True:
             self._hint.clear()
-            await self._look()
+            try:
+                await self._look()
+            except Exception:  # noqa: BLE001 - whatever broke, the next look is the only way to recover
+                _log.exception("look_broke")
             try:
                 async with asyncio.timeout(self._settings.period_s):
                     await self._hint.wait()
@@ -121,31 +147,53 @@ class Supervisor:
             self.wake()
 
     async def _look(self, *, final: bool = False) -> None:
+        # What is under way at any time during the look is left alone: it may be half seen.
+        busy = set(self._busy)
+        try:
+            observed = await self._observe()
+            if observed is None:
+                return
+            jobs = await self._jobs(observed)
+            busy |= set(self._busy)
+            now = self._parts.clock.now()
+            rules = self._settings.rules
+            if final:  # a worker that has reported is not waited for any more
+                rules = replace(rules, finish_grace_s=0.0)
+            for action in plan(jobs, observed, now, since=self._since, busy=busy, rules=rules):
+                if not final or isinstance(action, Stop | Remove):
+                    self._begin(action)
+            await self._close_sockets(jobs, observed)
+        except StoreError as error:
+            _log.warning("store_unreachable", reason=str(error))
+
+    async def _observe(self) -> list[Observed] | None:
+        """Every sandbox of ours; None while the engine does not answer."""
+        monotonic = self._parts.clock.monotonic()
         try:
             statuses = await self._engine.list({LABEL_INSTANCE: self._settings.instance})
-            self._engine_error = ""
-            jobs = await self._jobs(statuses)
         except EngineError as error:
             self._engine_error = error.message
             _log.warning("engine_unreachable", reason=error.message)
-            await self._fail_queued(error.message)
-            return
-        except StoreError as error:
-            _log.warning("store_unreachable", reason=str(error))
-            return
-        busy = frozenset(self._busy)
-        actions = plan(
-            jobs, map(_observed, statuses), self._parts.clock.now(), busy=busy, rules=self._settings.rules
-        )
-        for action in actions:
-            if not final or isinstance(action, Remove):
-                self._begin(action)
+            if self._down_since is None:
+                self._down_since = monotonic
+            if self._parts.clock.monotonic() - self._down_since >= _DOWN_S:
+                await self._fail_queued(error.message)
+            return None
+        self._engine_error = ""
+        self._down_since = None
+        return [_observed(status) for status in statuses]
 
-    async def _jobs(self, statuses: list[SandboxStatus]) -> list[Job]:
+    async def _close_sockets(self, jobs: list[Job], observed: list[Observed]) -> None:
+        """Stop listening for jobs that have ended and left no sandbox."""
+        needed = {job.id for job in jobs if not job.state.terminal} | {one.job_id for one in observed}
+        for job_id in set(self._sockets.job_ids()) - needed:
+            await self._sockets.close(job_id)
+
+    async def _jobs(self, observed: list[Observed]) -> list[Job]:
         """Every live job, and every job an observed sandbox belongs to."""
-        jobs = {job.id: job for job in await self._parts.store.list(states=_LIVE, limit=10_000)}
-        for status in statuses:
-            job_id = JobId(status.labels.get(LABEL_JOB, ""))
+        jobs = {job.id: job for job in await self._parts.store.list(states=_LIVE, limit=_MAX_JOBS)}
+        for sandbox in observed:
+            job_id = JobId(sandbox.job_id)
             if job_id and job_id not in jobs:
                 job = await self._parts.store.get(job_id)
                 if job is not None:
@@ -155,7 +203,9 @@ class Supervisor:
     def _begin(self, action: Action) -> None:
         match action:
             case Launch(job_id, attempt):
-                self._occupy(sandbox_name(job_id, attempt), self._launcher.launch(action))
+                name = sandbox_name(job_id, attempt)
+                self._launching.add(name)
+                self._occupy(name, self._launcher.launch(action))
             case Stop(sandbox, why):
                 self._occupy(sandbox.name, self._stop(sandbox, why))
             case Remove(sandbox):
@@ -170,7 +220,12 @@ class Supervisor:
             return
         task = asyncio.ensure_future(self._guarded(name, work))
         self._busy[name] = task
-        task.add_done_callback(lambda _: (self._busy.pop(name, None), self.wake()))
+        task.add_done_callback(lambda _: self._release(name))
+
+    def _release(self, name: str) -> None:
+        self._busy.pop(name, None)
+        self._launching.discard(name)
+        self.wake()
 
     async def _guarded(self, name: str, work: Coroutine[None, None, None]) -> None:
         try:
@@ -189,8 +244,6 @@ class Supervisor:
 
     async def _remove(self, sandbox: Observed) -> None:
         await self._engine.remove(SandboxRef(sandbox.name, sandbox.id))
-        if sandbox.job_id:
-            await self._sockets.close(sandbox.job_id)
 
     async def _mark(self, action: Mark) -> None:
         now = self._parts.clock.now()
@@ -203,41 +256,39 @@ class Supervisor:
             except IllegalTransition:
                 return None  # it moved on since the plan was made; the next plan sees it as it is
 
-        tail = await self._log_tail(action) if action.state is not JobState.CANCELLED else ""
+        # Before the end: whoever follows the job stops when it has ended.
+        tail = await self._log_tail(action.sandbox) if action.sandbox else ""
+        if tail:
+            await self._parts.timeline.note(action.job_id, "log", level="error", text=tail)
         changed = await self._parts.store.update(action.job_id, marked)
         if changed is None:
             return
         self._parts.active.drop(changed.id)
-        if tail:
-            await self._parts.timeline.note(changed.id, "log", level="error", text=tail)
+        await self._membership.leave(changed.instance_id, action.reason)
         await self._parts.timeline.note(
             changed.id, "status", state=changed.state, message=action.reason, iteration=None
         )
-        await self._membership.leave(changed.instance_id, action.reason)
-        if changed.state is JobState.CANCELLED:
-            await self._sockets.close(changed.id)
 
-    async def _log_tail(self, action: Mark) -> str:
-        name = sandbox_name(action.job_id, action.attempt)
+    async def _log_tail(self, sandbox: Observed) -> str:
         try:
-            return await self._engine.logs(SandboxRef(name, name), tail_bytes=_LOG_TAIL_BYTES)
+            ref = SandboxRef(sandbox.name, sandbox.id)
+            return await self._engine.logs(ref, tail_bytes=_LOG_TAIL_BYTES)
         except EngineError:
             return ""  # the sandbox is gone; the reason says so
 
     async def _fail_queued(self, reason: str) -> None:
-        """Jobs that wait for an engine that does not answer fail with that reason, at once."""
+        """Jobs that wait for an engine that stays away fail with that reason."""
         now = self._parts.clock.now()
-        for job in await self._parts.store.list(states={JobState.QUEUED}, limit=10_000):
+
+        def failed(current: Job) -> Job | None:
+            if current.state is not JobState.QUEUED:
+                return None
+            return current.moved(JobState.FAILED, reason=reason, finished_at=now)
+
+        for job in await self._parts.store.list(states={JobState.QUEUED}, limit=_MAX_JOBS):
             if job.spec.mode is not JobMode.HOSTED:
                 continue
-            changed = await self._parts.store.update(
-                job.id,
-                lambda current: (
-                    replace(current, state=JobState.FAILED, reason=reason, finished_at=now)
-                    if current.state is JobState.QUEUED
-                    else None
-                ),
-            )
+            changed = await self._parts.store.update(job.id, failed)
             if changed is not None:
                 await self._parts.timeline.note(
                     job.id, "status", state=changed.state, message=reason, iteration=None
@@ -252,6 +303,7 @@ def _observed(status: SandboxStatus) -> Observed:
         job_id=status.labels.get(LABEL_JOB, ""),
         attempt=int(attempt) if attempt.isdecimal() else 0,
         running=status.state in _ALIVE,
+        started=status.state is not SandboxState.CREATED,
         exit_code=status.exit_code,
         out_of_memory=status.ran_out_of_memory,
         error=status.error,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 from orchestrator.domain.jobs import JobId
 from orchestrator.ports.events import EventStore, NewEvent, StoredEvent
@@ -17,13 +17,13 @@ _PAGE = 500
 
 
 class Timeline:
-    """Appends events and lets any number of watchers follow them."""
+    """Appends events and wakes any number of watchers."""
 
     def __init__(self, store: EventStore, clock: Clock, redactor: Redactor) -> None:
         self._store = store
         self._clock = clock
         self._redactor = redactor
-        self._changed: defaultdict[JobId, asyncio.Event] = defaultdict(asyncio.Event)
+        self._changed: WeakValueDictionary[JobId, asyncio.Event] = WeakValueDictionary()
         self._closed = False
 
     def close(self) -> None:
@@ -65,32 +65,28 @@ class Timeline:
         """Events with a position over `after`, oldest first."""
         return await self._store.read(job_id, after=after, limit=limit)
 
-    async def changes(self, job_id: JobId, wait_s: float) -> bool:
-        """Wait until something changes; False when nothing did in time."""
-        if self._closed:
+    def watch(self, job_id: JobId) -> Watch:
+        """Notices every change from now on: take it before you look, wait for it after."""
+        event = self._changed.get(job_id)
+        if event is None:
+            event = self._changed[job_id] = asyncio.Event()
+        return Watch(self, event)
+
+
+class Watch:
+    """One change of a job's timeline or deliveries, still to come."""
+
+    def __init__(self, timeline: Timeline, event: asyncio.Event) -> None:
+        self._timeline = timeline
+        self._event = event
+
+    async def changed(self, wait_s: float) -> bool:
+        """Wait until something changes; False when nothing did in time, or nothing will any more."""
+        if self._timeline.closed:
             return False
         try:
             async with asyncio.timeout(wait_s):
-                await self._changed[job_id].wait()
+                await self._event.wait()
         except TimeoutError:
             return False
         return True
-
-    async def follow(
-        self, job_id: JobId, *, after: int = 0, idle_s: float = 15.0
-    ) -> AsyncIterator[list[StoredEvent]]:
-        """Events as they come, in pages; an empty page after `idle_s` without one."""
-        while True:
-            waiter = asyncio.ensure_future(self.changes(job_id, idle_s))
-            try:
-                page = await self.read(job_id, after=after)
-                if not page:
-                    await waiter
-                    page = await self.read(job_id, after=after)
-            finally:
-                waiter.cancel()
-            if page:
-                after = page[-1].position
-            yield page
-            if self._closed:
-                return

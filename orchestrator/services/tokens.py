@@ -1,12 +1,11 @@
 """Job tokens: issued, verified, renewed, revoked with their job.
 
-EdDSA by pyjwt. The algorithm is the key's, never the token's own claim; a verdict is cached by the token's
-hash and ends with its `exp`. Whether the job still lets its worker in is asked at every call.
+EdDSA by pyjwt. The algorithm is the key's, never the token's own claim; a verdict is cached by the token
+and ends with its `exp`. Whether the job still lets its worker in is asked at every call.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ LEEWAY_S = 30
 _ALGORITHM = "EdDSA"
 _REQUIRED = ("iss", "aud", "sub", "jti", "iat", "nbf", "exp", "att")
 _MAX_CACHED = 10_000
+_MAX_TOKEN_CHARS = 8_192
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class TokenService:
         self._renew_grace_s = renew_grace_s
         self._signing: tuple[str, Ed25519PrivateKey] | None = None
         self._verifying: dict[str, Ed25519PublicKey] = {}
-        self._verdicts: OrderedDict[bytes, WorkerClaims] = OrderedDict()
+        self._verdicts: OrderedDict[str, WorkerClaims] = OrderedDict()
 
     async def load_keys(self) -> None:
         """Read the signing keys; make the first one when there is none."""
@@ -175,11 +175,10 @@ class TokenService:
         return job
 
     def _verify(self, token: str, *, expired_for_s: float = 0.0) -> WorkerClaims:
-        digest = hashlib.sha256(token.encode("utf-8", "replace")).digest()
-        claims = self._verdicts.get(digest)
+        claims = self._verdicts.get(token)
         if claims is None:
             claims = self._decode(token)
-            self._verdicts[digest] = claims
+            self._verdicts[token] = claims
             if len(self._verdicts) > _MAX_CACHED:
                 self._verdicts.popitem(last=False)
         late_s = self._clock.now().timestamp() - claims.expires_at
@@ -188,6 +187,8 @@ class TokenService:
         return claims
 
     def _decode(self, token: str) -> WorkerClaims:
+        if len(token) > _MAX_TOKEN_CHARS:
+            raise _invalid()
         try:
             kid = jwt.get_unverified_header(token).get("kid")
             key = self._verifying.get(kid) if isinstance(kid, str) else None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import anyio
@@ -87,21 +85,6 @@ async def test_a_finished_call_is_not_released(executions: ExecutionStore):
     await executions.finish(JOB, "1:call", {"output": {}})
     await executions.release(JOB, "1:call")
     assert await executions.get(JOB, "1:call") is not None
-
-
-async def test_a_dead_runners_call_is_taken_over_once(executions: ExecutionStore):
-    await executions.begin(make_execution())
-    later = START + timedelta(seconds=9)
-    second = make_execution(runner="runner-2", started_at=later)
-    assert await executions.take_over(second, from_runner="runner-1") is True
-    assert (await executions.take_over(replace(second, runner="runner-3"), from_runner="runner-1")) is False
-    assert await executions.get(JOB, "1:call") == second
-
-
-async def test_a_finished_call_is_not_taken_over(executions: ExecutionStore):
-    await executions.begin(make_execution())
-    await executions.finish(JOB, "1:call", {"output": {}})
-    assert await executions.take_over(make_execution(runner="runner-2"), from_runner="runner-1") is False
 
 
 async def test_nothing_begins_for_a_job_that_is_not_there(executions: ExecutionStore):

@@ -276,7 +276,7 @@ async def test_a_secret_that_is_not_set_names_the_command_that_sets_it():
     entry = {**fakes.command(fakes.Server), "env": {"TOKEN": "${secret:SVC}"}}
     async with running({"s": entry}, wait=False) as found:
         await found.settled(state=ServerState.FAILED)
-        assert "portside secrets set SVC" in found.status().reason
+        assert "the secret 'SVC" in found.status().reason
 
 
 async def test_a_flood_of_notices_and_questions_does_not_disturb_a_call():

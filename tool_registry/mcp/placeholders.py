@@ -56,7 +56,8 @@ async def _value(secret: str, wanted_by: str, resolve: SecretResolver) -> str:
     value = await resolve(secret)
     if value is None:
         raise ServerUnreachable(
-            f"{wanted_by} needs the secret {secret!r}, which is not set: run `portside secrets set {secret}`"
+            f"{wanted_by} needs the secret {secret!r}, which the secret store does not hold; store it, or give"
+            " the value itself"
         )
     if any(character in value for character in "\r\n\0"):
         raise ServerUnreachable(

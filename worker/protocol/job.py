@@ -81,11 +81,11 @@ class CompletionReport(Request):
         if not isinstance(data, dict):
             return data  # pydantic says what is wrong with it
         fields = cast("dict[str, Any]", data)
-        if "success" not in fields or "outcome" in fields:
-            return fields
-        success = fields["success"]
+        success = fields.get("success")
+        if not isinstance(success, bool) or "outcome" in fields:
+            return fields  # pydantic refuses what is neither spelling, or both
         rest = {key: value for key, value in fields.items() if key != "success"}
-        return {**rest, "outcome": "completed" if success is True else "failed"}
+        return {**rest, "outcome": "completed" if success else "failed"}
 
 
 class CompletionAnswer(Answer):

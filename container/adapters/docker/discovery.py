@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from container.adapters.docker.connection import QUICK_S, connect
+from container.adapters.docker.faults import START_ONE
 from container.engine.errors import EngineUnavailable
 
 
@@ -40,8 +41,10 @@ class Discovery:
             EngineUnavailable: none answers; one line for each that was tried.
         """
         if self.endpoint is None:
-            tried = "\n".join(f"  {at.source}: {reason}" for at, reason in self.silent)
-            raise EngineUnavailable(f"no container engine answers:\n{tried}")
+            tried = "\n".join(
+                f"  {at.source}: {reason.removesuffix(START_ONE)}" for at, reason in self.silent
+            )
+            raise EngineUnavailable(f"no container engine answers. {START_ONE}\n{tried}")
         return self.endpoint
 
 

@@ -11,6 +11,7 @@ from requests.exceptions import Timeout
 from container.engine.errors import EngineUnavailable
 
 SCHEME = "unix://"
+START_ONE = "Start Docker (systemctl start docker), or let Portside start an engine: portside doctor --fix"
 _WORDS = 500
 
 
@@ -33,10 +34,7 @@ def unavailable(endpoint: str, error: BaseException, deadline_s: float) -> Engin
     chain = list(_chain(error))
     path = endpoint.removeprefix(SCHEME)
     if _any(chain, FileNotFoundError):
-        return EngineUnavailable(
-            f"no container engine at {path}: the socket does not exist. Start Docker "
-            "(systemctl start docker), or let Portside start one: portside doctor --fix"
-        )
+        return EngineUnavailable(f"no container engine at {path}: the socket does not exist. {START_ONE}")
     if _any(chain, PermissionError):
         return EngineUnavailable(
             f"permission denied on {path}. Add yourself to the group that owns the socket "

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Row, func, insert, select
 
 from orchestrator.adapters.db.database import Database
-from orchestrator.adapters.db.rows import columns_of, row_of
 from orchestrator.adapters.db.tables import audit
 from orchestrator.ports.audit import AuditRow, ToolUse
 
-_COLUMNS = columns_of(audit, AuditRow)
+_COLUMNS = tuple(audit.c[name] for name in AuditRow._fields)
 _REFUSED_BY_SCHEMA = "invalid_params"
 
 
@@ -25,9 +23,11 @@ class SqlAuditStore:
 
     async def append(self, rows: Sequence[AuditRow]) -> None:
         """Store rows, all of them or none."""
-        values = [row_of(row) for row in rows]
-        if values:
-            await self._database.write(lambda connection: connection.execute(insert(audit), values))
+        if rows:
+            # Made in the database's thread: there can be thousands.
+            await self._database.write(
+                lambda connection: connection.execute(insert(audit), [row._asdict() for row in rows])
+            )
 
     async def read(self, *, job_id: str | None = None, limit: int = 500) -> list[AuditRow]:
         """Rows, oldest first; the newest `limit` of them."""
@@ -68,4 +68,4 @@ class SqlAuditStore:
 
 def _audit_row(row: Row[Any]) -> AuditRow:
     stored = AuditRow(*row)
-    return replace(stored, rules=tuple(stored.rules))
+    return stored._replace(rules=tuple(stored.rules))

@@ -16,6 +16,8 @@ _ESCAPE = "\x1a"
 _UNSTORABLE = re.compile("[\x00\x1a\ud800-\udfff]")
 _ESCAPED = re.compile("\x1a([0-9a-f]{4})")
 
+_JSON = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+
 RowNumber = BigInteger().with_variant(Integer, "sqlite")
 """An integer key that the database counts up; SQLite does so for INTEGER alone."""
 
@@ -36,8 +38,8 @@ class AnyText(TypeDecorator[str]):
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         """Escape."""
-        if value is None:
-            return None
+        if value is None or value.isprintable():  # most are, and then none of those stands in it
+            return value
         return _UNSTORABLE.sub(lambda found: f"{_ESCAPE}{ord(found[0]):04x}", value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
@@ -55,7 +57,7 @@ class JsonText(TypeDecorator[Any]):
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
         """Serialise; NaN and infinities are refused."""
-        return None if value is None else json.dumps(value, allow_nan=False, separators=(",", ":"))
+        return None if value is None else _JSON.encode(value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
         """Parse."""

@@ -45,15 +45,6 @@ class SqlExecutionStore:
 
         return await self._database.write(work)
 
-    async def take_over(self, execution: Execution, *, from_runner: str) -> bool:
-        """Make a dead runner's running call ours; False when somebody else did or it finished."""
-        statement = (
-            update(executions)
-            .where(*_running(execution.job_id, execution.key), executions.c.runner == from_runner)
-            .values(runner=execution.runner, started_at=execution.started_at)
-        )
-        return await self._database.write(lambda connection: connection.execute(statement).rowcount == 1)
-
     async def finish(self, job_id: JobId, key: str, answer: dict[str, Any]) -> None:
         """Store the answer; the first one stands.
 

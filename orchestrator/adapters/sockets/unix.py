@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import socket
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,16 @@ class UnixSocket:
                 f"the socket path {self._path} is longer than {_MAX_PATH_BYTES} bytes; use a shorter home"
             )
         self._path.unlink(missing_ok=True)
-        config = uvicorn.Config(self._app, log_level="warning", access_log=False, lifespan="off")
+        config = uvicorn.Config(
+            self._app,
+            interface="asgi3",
+            ws="none",
+            proxy_headers=False,
+            lifespan="off",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+        )
         config.load()
         state = ServerState()
 
@@ -67,11 +76,15 @@ class UnixSocket:
             return HttpToolsProtocol(config=config, server_state=state, app_state={})
 
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        listener.bind(str(self._path))
-        self._path.chmod(self._mode)
-        server = await asyncio.get_running_loop().create_unix_server(
-            protocol, sock=listener, backlog=_BACKLOG
-        )
+        try:
+            listener.bind(str(self._path))
+            self._path.chmod(self._mode)
+            server = await asyncio.get_running_loop().create_unix_server(
+                protocol, sock=listener, backlog=_BACKLOG
+            )
+        except OSError:
+            listener.close()
+            raise
         self._listening = _Listening(server, state)
 
     async def close(self) -> None:
@@ -128,6 +141,20 @@ class UnixJobSockets:
             file.unlink(missing_ok=True)
             file.write_text(token)
             file.chmod(0o444)
+
+    def job_ids(self) -> Collection[str]:
+        """The jobs that are listened for."""
+        return tuple(self._open)
+
+    async def remove_others(self, job_ids: Collection[str]) -> None:
+        """Remove the directories that a killed run left for any job but these."""
+        kept = {self._directory(job_id) for job_id in job_ids}
+        await asyncio.to_thread(self._remove_all_but, kept)
+
+    def _remove_all_but(self, kept: Collection[Path]) -> None:
+        for directory in self._root.iterdir() if self._root.exists() else ():
+            if directory not in kept:
+                shutil.rmtree(directory, ignore_errors=True)
 
     def remove_token(self, job_id: str) -> None:
         """Take the token file away."""

@@ -1,0 +1,1 @@
+"""Measures the hot route against a bare server: `scripts/bench`."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -145,3 +147,10 @@ def test_each_leak_is_found_and_has_a_fix(change: dict[str, Any], bad: str) -> N
     facts = facts_of(SEALED | change)
     assert [name for name, fact in facts.items() if not fact.good] == [bad]
     assert facts[bad].fix
+
+
+def test_the_command_line_starts_without_the_orchestrator() -> None:
+    code = "import sys, orchestrator.cli.main; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"orchestrator.main", "sqlalchemy", "fastapi", "mcp", "wasmtime", "docker", "pydantic_ai"}
+    assert set(done.stdout.split()) & heavy == set()

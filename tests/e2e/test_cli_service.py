@@ -9,7 +9,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ def scripts(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def serving(command_line: CommandLine) -> Iterator[subprocess.Popen[str]]:
+def serving(command_line: CommandLine) -> Generator[subprocess.Popen[str]]:
     """A service that listens; it has to end cleanly."""
     process = command_line.start("serve", "--json")
     assert process.stdout is not None
@@ -231,7 +231,7 @@ class Terminal:
 
 
 @contextmanager
-def at_terminal(command_line: CommandLine, *arguments: str) -> Iterator[Terminal]:
+def at_terminal(command_line: CommandLine, *arguments: str) -> Generator[Terminal]:
     """Start a command at a terminal of its own."""
     end, their_end = pty.openpty()
     process = command_line.start_at_terminal(their_end, *arguments)

@@ -43,7 +43,8 @@ def test_a_job_repairs_a_repository_with_every_kind_of_tool(
     job, diff = ran.lines[-1]["job"], ran.lines[-1]["diff"]
     assert job["state"] == "completed"
     results = [(one["tool_name"], one["verdict"]) for one in _events(ran.lines, "tool_result")]
-    assert results == [
+    # The first two were asked for in one turn and run side by side: either may be done first.
+    assert sorted(results[:2]) + results[2:] == [
         ("list_dir", "ok"),
         ("read_file", "ok"),
         ("notes_search", "invalid_params"),

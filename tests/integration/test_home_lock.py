@@ -13,8 +13,14 @@ import pytest
 from orchestrator.errors import HomeTaken
 from orchestrator.home import operator_token, own_home, prepare_home
 
-OWNER = "import sys; from pathlib import Path; from orchestrator.home import own_home\n"
-OWNER += "with own_home(Path(sys.argv[1])): print('mine', flush=True); sys.stdin.read()"
+OWNER = """
+import sys
+from pathlib import Path
+from orchestrator.home import own_home
+with own_home(Path(sys.argv[1])):
+    print("mine", flush=True)
+    sys.stdin.read()
+"""
 
 
 def test_a_second_orchestrator_on_a_home_is_refused_until_the_first_is_gone(tmp_path: Path) -> None:

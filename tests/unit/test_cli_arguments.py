@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -94,9 +96,12 @@ def test_a_server_is_a_command_or_a_url(tmp_path: Path) -> None:
         (["x"], "", ["=b"], []),
     ],
 )
-def test_a_server_that_can_not_be_is_a_usage_mistake(given: tuple[Any, ...], tmp_path: Path) -> None:
+def test_a_server_that_can_not_be_is_a_usage_mistake(
+    given: tuple[list[str], str, list[str], list[str]], tmp_path: Path
+) -> None:
+    command, url, env, header = given
     with pytest.raises(UsageMistake):
-        server_entry(*given, tmp_path)
+        server_entry(command, url, env, header, tmp_path)
 
 
 def test_arguments_come_as_text_or_from_a_file(tmp_path: Path) -> None:
@@ -142,3 +147,10 @@ def test_each_leak_is_found_and_has_a_fix(change: dict[str, Any], bad: str) -> N
     facts = facts_of(SEALED | change)
     assert [name for name, fact in facts.items() if not fact.good] == [bad]
     assert facts[bad].fix
+
+
+def test_the_command_line_starts_without_the_orchestrator() -> None:
+    code = "import sys, orchestrator.cli.main; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"orchestrator.main", "sqlalchemy", "fastapi", "mcp", "wasmtime", "docker", "pydantic_ai"}
+    assert set(done.stdout.split()) & heavy == set()

@@ -88,6 +88,8 @@ async def test_the_prefix_says_who_answers_and_closing_reaches_all() -> None:
     answer = await router.complete(ModelRequest("job-1", "anthropic:m:1", ()))
     assert answer.content == "anthropic:m:1"
     assert router.provider("openai:x") is openai
+    router.check("openai:y")
+    assert (openai.checked, anthropic.checked) == ("openai:y", "")
     await router.close()
     assert (openai.closed, anthropic.closed) == (True, True)
 

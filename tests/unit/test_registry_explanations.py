@@ -11,7 +11,6 @@ from tests.fakes.registry_tools import CallStand, RegistryTool
 from tool_registry.errors import InvalidParams, Violation
 from tool_registry.explain import cheap, closest, pointer_of, shown, violations, without_sensitive
 
-
 ANY: dict[str, Any] = {}
 
 
@@ -118,7 +117,7 @@ async def test_an_unknown_property_is_named_with_the_nearest_known_one(
     schema: list[str], params: dict[str, Any], name: str, near: str
 ) -> None:
     """BR-080."""
-    closed = {"type": "object", "properties": {key: ANY for key in schema}, "additionalProperties": False}
+    closed = {"type": "object", "properties": dict.fromkeys(schema, ANY), "additionalProperties": False}
     error = await refusal(closed, **params)
     assert error.violations[0].pointer == f"/{name}"
     assert f"unknown property '{name}'; did you mean '{near}'?" in error.message
@@ -268,7 +267,7 @@ def test_absurd_names_are_cut_everywhere() -> None:
 def test_a_schema_of_absurd_texts_gives_short_violations() -> None:
     names = [f"{number}{'n' * 2_000}" for number in range(50)]
     for schema, value in (
-        ({"properties": {key: ANY for key in names}, "additionalProperties": False}, {"q": 1}),
+        ({"properties": dict.fromkeys(names, ANY), "additionalProperties": False}, {"q": 1}),
         (prop({"enum": names}), {"v": "q"}),
         (prop({"pattern": "^" + "n" * 5_000}), {"v": "q"}),
         ({"required": names}, {}),

@@ -77,13 +77,14 @@ async def test_a_reference_to_a_bundled_draft_is_resolved() -> None:
 @pytest.mark.parametrize("limit_s", [0.5])
 async def test_a_catastrophic_pattern_is_refused_soon_and_the_loop_stays_responsive(limit_s: float) -> None:
     """BR-084: the linear engine decides; the explanation runs in a process that is ended."""
-    schema = {
+    schema: dict[str, Any] = {
         "type": "object",
         "properties": {"s": {"type": "string", "pattern": "^(a+)+$"}},
         "patternProperties": {"^(x|xx)*y$": {}},
     }
     stand = CallStand(RegistryTool(schema=schema), explainer=SubprocessExplainer(limit_s=limit_s))
-    call = asyncio.ensure_future(stand.call(**{"s": "a" * 36 + "!", "x" * 36: 1}))
+    arguments: dict[str, Any] = {"s": "a" * 36 + "!", "x" * 36: 1}
+    call = asyncio.ensure_future(stand.call(**arguments))
     pause_s = await longest_pause_s(call)
     error = call.exception()
     assert isinstance(error, InvalidParams)

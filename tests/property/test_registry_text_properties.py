@@ -9,7 +9,7 @@ from tool_registry.redaction import Redactor
 from tool_registry.truncation import cut_middle
 
 texts = st.text(max_size=400)
-long_texts = st.builds(lambda text, times: text * times, texts, st.integers(1, 30))
+long_texts = st.integers(1, 30).flatmap(lambda times: texts.map(lambda text: text * times))
 
 
 @given(long_texts, st.integers(0, 3_000), st.none() | st.text(max_size=600))

@@ -69,20 +69,24 @@ def keywords(schemas: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any
         "else": schemas,
         "$ref": st.just("#/$defs/d"),
     }
-    return st.lists(st.sampled_from(sorted(rules)), max_size=3, unique=True).flatmap(
-        lambda chosen: st.fixed_dictionaries({name: rules[name] for name in chosen})
-    )
+
+    def of(chosen: list[str]) -> st.SearchStrategy[dict[str, Any]]:
+        return st.fixed_dictionaries({name: rules[name] for name in chosen})
+
+    return st.lists(st.sampled_from(sorted(rules)), max_size=3, unique=True).flatmap(of)
 
 
-schemas = st.recursive(st.booleans() | st.just({}), keywords, max_leaves=5)
-leaves = keywords(st.booleans() | st.sampled_from([{}, {"type": "string"}, {"minimum": 0}]))
+nothing: dict[str, Any] = {}
+schemas = st.recursive(st.booleans() | st.just(nothing), keywords, max_leaves=5)
+leaf: st.SearchStrategy[Any] = st.booleans() | st.sampled_from([{}, {"type": "string"}, {"minimum": 0}])
+leaves = keywords(leaf)
 
 
 @settings(max_examples=400, deadline=None)
 @given(schemas, leaves.filter(lambda one: "$ref" not in one), values)
 def test_both_engines_agree(schema: Any, definition: Any, value: Any) -> None:
     whole = {"type": "object", "properties": {"v": schema}, "$defs": {"d": definition}}
-    reference = jsonschema.Draft202012Validator(whole)
+    reference: Any = jsonschema.Draft202012Validator(whole)
     assume(json.dumps(definition).find("$ref") < 0)
     verdict = CompiledSchema(json.dumps(whole, separators=(",", ":"))).accepts({"v": value})
     assert verdict is reference.is_valid({"v": value})

@@ -20,14 +20,18 @@ from tool_registry.tool import Approval, ToolSource
 from worker.protocol.llm import CompleteWithToolsRequest, Message
 from worker.protocol.tools import Catalog, WireToolDefinition
 
-DEEP: dict[str, Any] = {"type": "string"}
-for _ in range(20):
-    DEEP = {"type": "object", "properties": {"náme": DEEP}}
+
+def nested(levels: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"náme": schema}}
+    return schema
+
 
 ODD_SCHEMAS: dict[str, dict[str, Any]] = {
     "unicode": {"type": "object", "properties": {"名前": {"description": "ő 😀 \u2028 \x7f </tool_output>"}}},
     "key order": {"required": ["b"], "properties": {"z": {}, "a": {}, "b": {}}, "type": "object"},
-    "deep": DEEP,
+    "deep": nested(20),
     "floats": {"properties": {"x": {"minimum": 1.0, "maximum": 1e5, "multipleOf": 1e-7, "default": -0.0}}},
     "large": {"properties": {"x": {"maximum": 2**63, "minimum": -(10**40), "default": 1e22, "const": 1e16}}},
     "defs": {

@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from orchestrator.adapters.db.deliveries import SqlDeliveryStore
+from orchestrator.domain.jobs import JobId
+from orchestrator.ports.deliveries import PendingDelivery
 from tests.fakes.model import calls
 from tests.support.orchestrator import Wired, problem
 from worker.protocol.job import JobDescription
@@ -172,6 +175,25 @@ async def test_a_long_poll_ends_as_soon_as_something_comes(orchestrator: Wired) 
     poll = asyncio.create_task(worker.get("prompt", params={"wait_s": 25}))
     await orchestrator.operator.post(f"/api/v1/jobs/{worker.job_id}/prompt", json={"text": "now"})
     answer = await asyncio.wait_for(poll, 5.0)
+    assert [one["text"] for one in answer.json()["deliveries"]] == ["now"]
+
+
+async def test_what_comes_while_a_poll_looks_is_not_missed(
+    orchestrator: Wired, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = await orchestrator.worker()
+    pending, said = SqlDeliveryStore.pending, asyncio.Event()
+
+    async def slowly(store: SqlDeliveryStore, job_id: JobId, *, limit: int = 50) -> list[PendingDelivery]:
+        found = await pending(store, job_id, limit=limit)
+        if not said.is_set():
+            said.set()
+            path = f"/api/v1/jobs/{worker.job_id}/prompt"
+            assert (await orchestrator.operator.post(path, json={"text": "now"})).status_code == 202
+        return found
+
+    monkeypatch.setattr(SqlDeliveryStore, "pending", slowly)
+    answer = await asyncio.wait_for(worker.get("prompt", params={"wait_s": 25}), 5.0)
     assert [one["text"] for one in answer.json()["deliveries"]] == ["now"]
 
 

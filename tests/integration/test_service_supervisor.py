@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from container.engine.errors import EngineUnavailable, ImageMissing, LaunchFailed
-from container.engine.sandbox import SandboxRef, SandboxSpec
+from container.engine.sandbox import SandboxRef, SandboxSpec, SandboxStatus
 from orchestrator.adapters.sockets.unix import UnixJobSockets
 from orchestrator.domain.jobs import Job
 from orchestrator.domain.network.identities import InstanceId, NetworkName
 from tests.fakes.engine import FakeEngine, FakeSandbox
 from tests.support.deadline import eventually
 from tests.support.orchestrator import Wired, WorkerHands, http_over, problem, wired
+from worker.clock import SystemClock
 
 WORKER = ("python", "-P", "-m", "worker")
 
@@ -188,14 +189,45 @@ async def test_a_cancellation_does_not_wait_for_the_image(home: Path) -> None:
 async def test_the_time_to_register_begins_when_the_container_does(home: Path) -> None:
     """BR-114: a slow pull is no silent worker."""
     engine = SlowImage()
-    async with wired(home, engine=engine, register_timeout_s=2.0) as orchestrator:
+    async with wired(home, engine=engine, register_timeout_s=1.0) as orchestrator:
         job_id = await orchestrator.new_job()
         await asyncio.wait_for(engine.pulling.wait(), 5.0)
-        job = await orchestrator.job(job_id)
-        assert job.starting_at is not None
-        early = job.starting_at - timedelta(hours=1)
-        await orchestrator.stores.jobs.update(job.id, lambda current: _started(current, early))
+        begun = (await orchestrator.job(job_id)).starting_at
+        assert begun is not None
+        await eventually(lambda: SystemClock().now() - begun > timedelta(seconds=1.2))
         engine.pulled.set()
+        worker = await orchestrator.worker(job_id)
+        await worker.finish()
+
+
+class SlowList(SlowImage):
+    """Its answer to `list` was true when it was asked, and comes when `hold` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hold = asyncio.Event()
+        self.hold.set()
+        self.asked = asyncio.Event()
+
+    async def list(self, labels: Mapping[str, str]) -> list[SandboxStatus]:
+        seen = await super().list(labels)
+        self.asked.set()
+        await self.hold.wait()
+        return seen
+
+
+async def test_a_launch_that_ends_during_a_look_is_no_lost_container(home: Path) -> None:
+    """BR-113: what was half seen is looked at again, not judged."""
+    engine = SlowList()
+    async with wired(home, engine=engine) as orchestrator:
+        job_id = await orchestrator.new_job()
+        await asyncio.wait_for(engine.pulling.wait(), 5.0)  # its launch is under way, nothing is created
+        engine.hold.clear()
+        engine.asked.clear()
+        await asyncio.wait_for(engine.asked.wait(), 5.0)
+        engine.pulled.set()
+        await orchestrator.until(job_id, lambda job: job.sandbox_id is not None)
+        engine.hold.set()
         worker = await orchestrator.worker(job_id)
         await worker.finish()
 

@@ -148,18 +148,15 @@ def test_no_two_actions_concern_one_sandbox(world: tuple[list[Job], list[Observe
     assert len(set(names)) == len(names)
 
 
-@given(worlds())
-def test_no_more_run_than_allowed(world: tuple[list[Job], list[Observed]]) -> None:
+@given(worlds(), st.integers(1, 3))
+def test_no_more_run_than_allowed(world: tuple[list[Job], list[Observed]], most: int) -> None:
     known, seen = world
-    hosted = [job for job in known if job.spec.mode is JobMode.HOSTED]
-    new = [
-        one
-        for one in plan(known, seen, NOW, rules=RULES)
-        if isinstance(one, Launch)
-        and next(job for job in hosted if job.id == one.job_id).state is JobState.QUEUED
-    ]
-    active = sum(1 for job in hosted if job.state.active)
-    assert len(new) <= max(0, RULES.max_running - active)
+    hosted = {job.id: job for job in known if job.spec.mode is JobMode.HOSTED}
+    actions = plan(known, seen, NOW, rules=PlanRules(max_running=most))
+    launched = [hosted[one.job_id] for one in actions if isinstance(one, Launch)]
+    new = [job for job in launched if job.state is JobState.QUEUED]
+    active = sum(1 for job in hosted.values() if job.state.active)
+    assert len(new) <= max(0, most - active)
 
 
 @given(worlds())

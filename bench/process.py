@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +45,7 @@ class RunningTarget:
 
 
 @asynccontextmanager
-async def running(name: str, home: Path, *, cores: frozenset[int]) -> AsyncIterator[RunningTarget]:
+async def running(name: str, home: Path, *, cores: frozenset[int]) -> AsyncGenerator[RunningTarget]:
     """Start a target and stop it at the end.
 
     Raises:

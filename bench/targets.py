@@ -11,7 +11,7 @@ import json
 import logging
 import resource
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -47,9 +47,11 @@ _SECRET = "a secret of thirty-two bytes or more"
 
 
 @asynccontextmanager
-async def portside(home: Path) -> AsyncIterator[Address]:
+async def portside(home: Path) -> AsyncGenerator[Address]:
     """The product as it is wired, with one running job; nothing looks after containers, no call needs one."""
-    settings = Settings(home=home, database_url="", OPENAI_API_KEY=SecretStr("a-key-to-look-for-in-texts"))
+    settings = Settings(home=home, database_url="").model_copy(
+        update={"openai_api_key": SecretStr("a-key-to-look-for-in-texts")}
+    )
     orchestrator = await open_desk(settings, tools=False)
     orchestrator.registry.replace(OWNER, [Offer(tool) for tool in trivial_tools()])
     sockets = UnixJobSockets(home / "jobs", mark=SOCKET_JOB)
@@ -84,7 +86,7 @@ async def _running_job(settings: Settings) -> tuple[Job, str]:
 
 
 @asynccontextmanager
-async def bare(home: Path) -> AsyncIterator[Address]:
+async def bare(home: Path) -> AsyncGenerator[Address]:
     """Reads the body, answers fixed bytes: what uvicorn alone costs."""
     answer = (home / ANSWER_FILE).read_bytes()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(answer)).encode())]
@@ -100,7 +102,7 @@ async def bare(home: Path) -> AsyncIterator[Address]:
 
 
 @asynccontextmanager
-async def fastapi(home: Path) -> AsyncIterator[Address]:
+async def fastapi(home: Path) -> AsyncGenerator[Address]:
     """The same call as a plain FastAPI route, for comparison: no idempotency, rate limit or audit."""
     app = FastAPI()
     schema = CompiledSchema(json.dumps(SCHEMA))
@@ -127,7 +129,7 @@ async def fastapi(home: Path) -> AsyncIterator[Address]:
 
 
 @asynccontextmanager
-async def _listening(app: ASGIApp, home: Path) -> AsyncIterator[str]:
+async def _listening(app: ASGIApp, home: Path) -> AsyncGenerator[str]:
     socket = UnixSocket(app, home / SOCKET_NAME, mode=0o600)
     await socket.open()
     try:

@@ -6,7 +6,7 @@ document describes it by hand, from the same messages (`describe`).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from pydantic_core import to_json
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -104,7 +104,7 @@ def _call(scope: Scope, body: bytes) -> WorkerCall:
         raise BadRequest(f"the body is not valid JSON: {error}") from None
     if not isinstance(asked, dict):
         raise BadRequest("the body must be an object with tool_name and params")
-    fields: dict[str, Any] = asked
+    fields = cast("dict[str, Any]", asked)
     if not fields.keys() <= _FIELDS:
         unknown = min(fields.keys() - _FIELDS)
         raise BadRequest(f"unknown field {unknown[:80]!r}; send tool_name and params only")
@@ -113,8 +113,7 @@ def _call(scope: Scope, body: bytes) -> WorkerCall:
         raise BadRequest("tool_name must be the name of a tool")
     if not isinstance(params, dict):
         raise BadRequest("params must be a JSON object")
-    arguments: dict[str, Any] = params
-    return WorkerCall(name, arguments, _key(scope), body)
+    return WorkerCall(name, cast("dict[str, Any]", params), _key(scope), body)
 
 
 def _key(scope: Scope) -> str | None:

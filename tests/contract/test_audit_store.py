@@ -1,4 +1,4 @@
-"""What every `AuditStore` does."""
+"""What every `AuditStore` does (PD-6)."""
 
 from __future__ import annotations
 

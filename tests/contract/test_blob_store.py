@@ -1,4 +1,4 @@
-"""What every `BlobStore` does, and what the one in files leaves on the disk."""
+"""What every `BlobStore` does, and what the one in files leaves on the disk (PD-6)."""
 
 from __future__ import annotations
 

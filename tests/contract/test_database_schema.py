@@ -1,4 +1,4 @@
-"""Migrations make the schema that the code expects, on every database."""
+"""Migrations make the schema that the code expects, on every database (PD-6)."""
 
 from __future__ import annotations
 

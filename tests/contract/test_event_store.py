@@ -1,4 +1,4 @@
-"""What every `EventStore` does."""
+"""What every `EventStore` does (PD-6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every `ExecutionStore` does."""
+"""What every `ExecutionStore` does (PD-5, PD-6)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel
 
@@ -85,9 +85,11 @@ async def test_every_reference_leads_somewhere(orchestrator: Wired) -> None:
 
     def references(node: Any) -> set[str]:
         if isinstance(node, dict):
-            found = {node["$ref"]} if isinstance(node.get("$ref"), str) else set[str]()
-            return found.union(*(references(one) for one in node.values()))
-        return set[str]().union(*(references(one) for one in node)) if isinstance(node, list) else set()
+            parts = cast("dict[str, Any]", node)
+            found: set[str] = {parts["$ref"]} if isinstance(parts.get("$ref"), str) else set()
+            return found.union(*(references(one) for one in parts.values()))
+        items = cast("list[Any]", node) if isinstance(node, list) else []
+        return set[str]().union(*(references(one) for one in items))
 
     names = {f"#/components/schemas/{name}" for name in whole["components"]["schemas"]}
     assert references(whole) <= names

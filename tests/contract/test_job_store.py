@@ -1,4 +1,4 @@
-"""What every `JobStore` does."""
+"""What every `JobStore` does (PD-6)."""
 
 from __future__ import annotations
 

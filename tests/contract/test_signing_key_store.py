@@ -1,4 +1,4 @@
-"""What every `SigningKeyStore` does."""
+"""What every `SigningKeyStore` does (PD-7)."""
 
 from __future__ import annotations
 

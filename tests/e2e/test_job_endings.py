@@ -6,7 +6,7 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -95,7 +95,7 @@ def ended(job: dict[str, Any]) -> bool:
 
 
 @contextmanager
-def serving(command_line: CommandLine) -> Iterator[Service]:
+def serving(command_line: CommandLine) -> Generator[Service]:
     service = Service(command_line)
     service.start()
     try:

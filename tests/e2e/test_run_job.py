@@ -1,4 +1,4 @@
-"""A real coding job through every layer: command line, orchestrator, container, tools, diff."""
+"""A real coding job through every layer: command line, orchestrator, container, tools, diff (HW-1, HW-2, HW-5, DC-1, DC-2, DC-3)."""
 
 from __future__ import annotations
 

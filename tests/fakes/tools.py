@@ -38,7 +38,8 @@ class FakeTool:
     def __init__(self, name: str, act: Act, parameters: Mapping[str, Any] = _ANY, **traits: Any) -> None:
         self.definition = ToolDefinition.of(name, f"the {name} tool", parameters)
         given: dict[str, Any] = {"rate_limit": None} | traits
-        self.traits = ToolTraits(**({"source": ToolSource.MCP, "owner": OWNER} | given))
+        whole: dict[str, Any] = {"source": ToolSource.MCP, "owner": OWNER, **given}
+        self.traits = ToolTraits(**whole)
         self.calls: list[dict[str, Any]] = []
         self.contexts: list[ToolContext] = []
         self.cancelled = 0

@@ -1,4 +1,4 @@
-"""Several processes on one database, and processes that are killed."""
+"""Several processes on one database, and processes that are killed (PD-6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All stores together, as the composition root opens them."""
+"""All stores together, as the composition root opens them (PD-6)."""
 
 from __future__ import annotations
 

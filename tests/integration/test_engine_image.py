@@ -1,4 +1,4 @@
-"""The worker image, built through the engine's API."""
+"""The worker image, built through the engine's API (DC-3)."""
 
 from __future__ import annotations
 

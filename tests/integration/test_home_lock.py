@@ -13,7 +13,7 @@ import pytest
 from orchestrator.errors import HomeTaken
 from orchestrator.home import operator_token, own_home, prepare_home
 
-OWNER = """
+_OWNING = """
 import sys
 from pathlib import Path
 from orchestrator.home import own_home
@@ -26,7 +26,7 @@ with own_home(Path(sys.argv[1])):
 def test_a_second_orchestrator_on_a_home_is_refused_until_the_first_is_gone(tmp_path: Path) -> None:
     """BR-135: a second orchestrator on the same state directory refuses, even after kill -9 of the first."""
     home = tmp_path / "home"
-    command = [sys.executable, "-c", OWNER, str(home)]
+    command = [sys.executable, "-c", _OWNING, str(home)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
         assert first.stdout is not None
         assert first.stdout.readline() == "mine\n"

@@ -1,4 +1,4 @@
-"""What the guard of a stdio server leaves behind: nothing."""
+"""What the guard of a stdio server leaves behind: nothing (DC-1)."""
 
 from __future__ import annotations
 

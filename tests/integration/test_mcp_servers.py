@@ -1,4 +1,4 @@
-"""All servers of a configuration: adding, removing, testing, filtering, ending."""
+"""All servers of a configuration: adding, removing, testing, filtering, ending (DC-1)."""
 
 from __future__ import annotations
 

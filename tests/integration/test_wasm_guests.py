@@ -1,4 +1,4 @@
-"""The guests that come with the project do what they say."""
+"""The guests that come with the project do what they say (DC-2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The diff of a workspace, by real git."""
+"""The diff of a workspace, by real git (PD-13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events out and deliveries in, over lines that fail."""
+"""Events out and deliveries in, over lines that fail (PD-10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worker's memory and environment are closed to what runs beside it."""
+"""The worker's memory and environment are closed to what runs beside it (BR-035)."""
 
 from __future__ import annotations
 

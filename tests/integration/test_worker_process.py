@@ -1,4 +1,4 @@
-"""`python -m worker` as it runs in a container: its own process, the real tools, the real signals."""
+"""`python -m worker` as it runs in a container: its own process, the real tools, the real signals (HW-1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop, from catalogue to end, over a transport in memory."""
+"""The loop, from catalogue to end, over a transport in memory (PD-10, HW-4)."""
 
 from __future__ import annotations
 

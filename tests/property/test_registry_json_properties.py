@@ -1,4 +1,4 @@
-"""JSON texts that come back as they were."""
+"""JSON texts that come back as they were (HW-2)."""
 
 from __future__ import annotations
 

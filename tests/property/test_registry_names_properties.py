@@ -1,4 +1,4 @@
-"""Names depend on what is offered, and on nothing else."""
+"""Names depend on what is offered, and on nothing else (PD-2)."""
 
 from __future__ import annotations
 

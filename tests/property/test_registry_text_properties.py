@@ -1,4 +1,4 @@
-"""Cut and redacted texts keep their promises for any input."""
+"""Cut and redacted texts keep their promises for any input (BR-065)."""
 
 from __future__ import annotations
 

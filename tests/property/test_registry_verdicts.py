@@ -1,4 +1,4 @@
-"""The two engines give one verdict, over random small schemas of the usual keywords."""
+"""The two engines give one verdict, over random small schemas of the usual keywords (PD-3)."""
 
 from __future__ import annotations
 

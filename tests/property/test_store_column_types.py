@@ -1,4 +1,4 @@
-"""Stored values come back as they were, whatever they hold."""
+"""Stored values come back as they were, whatever they hold (PD-6)."""
 
 from __future__ import annotations
 

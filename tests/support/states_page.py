@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
-from enum import StrEnum
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
+from typing import Any
 
 from orchestrator.domain.jobs import TRANSITIONS as JOBS
 from orchestrator.domain.network.tasks import NEEDS_REASON
@@ -38,16 +39,16 @@ def render() -> str:
     )
 
 
-def _table(transitions: Mapping[StrEnum, Set[StrEnum]]) -> str:
+def _table(transitions: Mapping[Any, AbstractSet[Any]]) -> str:
     rows = [f"| `{state}` | {_listed(transitions, after)} |" for state, after in transitions.items()]
     return "\n".join(["| from | to |", "|---|---|", *rows, ""])
 
 
-def _listed(order: Mapping[StrEnum, Set[StrEnum]], states: Set[StrEnum]) -> str:
+def _listed(order: Mapping[Any, AbstractSet[Any]], states: AbstractSet[Any]) -> str:
     return ", ".join(f"`{state}`" for state in order if state in states) or "(the end)"
 
 
-def _diagram(transitions: Mapping[StrEnum, Set[StrEnum]]) -> str:
+def _diagram(transitions: Mapping[Any, AbstractSet[Any]]) -> str:
     first = next(iter(transitions))
     arrows = [
         f"    {state} --> {to}" for state, after in transitions.items() for to in transitions if to in after

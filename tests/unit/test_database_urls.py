@@ -1,4 +1,4 @@
-"""Which database URLs are taken, and what is said about the others."""
+"""Which database URLs are taken, and what is said about the others (PD-6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes into the worker image and its base."""
+"""What goes into the worker image and its base (DC-3)."""
 
 from __future__ import annotations
 

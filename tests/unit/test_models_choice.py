@@ -1,4 +1,4 @@
-"""Which model is meant, and who answers for it."""
+"""Which model is meant, and who answers for it (PD-11)."""
 
 from __future__ import annotations
 

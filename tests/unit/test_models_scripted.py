@@ -1,4 +1,4 @@
-"""The scripted model: turns, expectations, captures, and scripts that are wrong."""
+"""The scripted model: turns, expectations, captures, and scripts that are wrong (PD-11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims through the tools: granted, renewed, run out, released."""
+"""Claims through the tools: granted, renewed, run out, released (WN-5)."""
 
 from __future__ import annotations
 

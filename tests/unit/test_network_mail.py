@@ -1,4 +1,4 @@
-"""Messages through the tools: to whom they go, how often, and when they count as delivered."""
+"""Messages through the tools: to whom they go, how often, and when they count as delivered (WN-3)."""
 
 from __future__ import annotations
 

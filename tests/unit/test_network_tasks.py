@@ -1,4 +1,4 @@
-"""Tasks through the tools: delegated, offered, taken by one, reported on, given back."""
+"""Tasks through the tools: delegated, offered, taken by one, reported on, given back (WN-4)."""
 
 from __future__ import annotations
 

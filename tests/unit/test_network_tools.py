@@ -1,4 +1,4 @@
-"""The twelve tools as protocol: names, arguments, texts, and that each argument is read."""
+"""The twelve tools as protocol: names, arguments, texts, and that each argument is read (WN-1, WN-2, WN-6, WN-7)."""
 
 from __future__ import annotations
 

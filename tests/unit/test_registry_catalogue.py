@@ -1,4 +1,4 @@
-"""The catalogue: its version, its text, and the way of a definition to the model request and back."""
+"""The catalogue: its version, its text, and the way of a definition to the model request and back (HW-6)."""
 
 from __future__ import annotations
 

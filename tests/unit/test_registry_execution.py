@@ -78,7 +78,7 @@ async def test_a_fitting_call_reaches_the_tool_unchanged_and_is_audited() -> Non
     (record,) = stand.audit
     assert (record.tool_name, record.verdict, record.rules) == ("tool", "ok", ())
     assert (record.job_id, record.agent, record.network) == ("job-1", "coder", "local")
-    assert (record.call_id, record.source, record.read_only) == ("call-1", "mcp", False)
+    assert (record.call_id, record.source) == ("call-1", "mcp")
     assert record.at == stand.clock.start
 
 

@@ -1,4 +1,4 @@
-"""Names of tools: legal, reserved, stable."""
+"""Names of tools: legal, reserved, stable (PD-2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas: which are taken, and what they accept."""
+"""Schemas: which are taken, and what they accept (PD-3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who sees which tool: one function, every case."""
+"""Who sees which tool: one function, every case (HW-6)."""
 
 from __future__ import annotations
 

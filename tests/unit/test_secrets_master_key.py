@@ -1,4 +1,4 @@
-"""The master key is given, found, or made once."""
+"""The master key is given, found, or made once (PD-7)."""
 
 from __future__ import annotations
 

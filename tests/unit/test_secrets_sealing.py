@@ -1,4 +1,4 @@
-"""Sealed values open in their own row, under their own master key, unchanged."""
+"""Sealed values open in their own row, under their own master key, unchanged (PD-7)."""
 
 from __future__ import annotations
 

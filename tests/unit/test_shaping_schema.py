@@ -1,4 +1,4 @@
-"""Odd schemas become ones that providers take; the original is never touched."""
+"""Odd schemas become ones that providers take; the original is never touched (PD-12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reported faults of patch tools, and their kinds."""
+"""The reported faults of patch tools, and their kinds (PD-9)."""
 
 from __future__ import annotations
 

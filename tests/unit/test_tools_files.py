@@ -1,4 +1,4 @@
-"""The reported faults of read_file, write_file and list_dir, and their kinds."""
+"""The reported faults of read_file, write_file and list_dir, and their kinds (PD-9)."""
 
 from __future__ import annotations
 

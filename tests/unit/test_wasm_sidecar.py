@@ -1,4 +1,4 @@
-"""The sidecar file is followed to the letter, or refused."""
+"""The sidecar file is followed to the letter, or refused (DC-2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The starting workspace lands inside its directory, or not at all."""
+"""The starting workspace lands inside its directory, or not at all (PD-13)."""
 
 from __future__ import annotations
 

@@ -151,9 +151,7 @@ async def call(workload: Workload, *, callers: int, seconds: float) -> tuple[int
     loop = asyncio.get_running_loop()
     started = time.monotonic()
     connected = [
-        await loop.create_unix_connection(
-            lambda: _Caller(workload, started + seconds), workload.socket
-        )
+        await loop.create_unix_connection(lambda: _Caller(workload, started + seconds), workload.socket)
         for _ in range(callers)
     ]
     protocols = [protocol for _, protocol in connected]

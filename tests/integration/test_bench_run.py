@@ -1,4 +1,4 @@
-"""The benchmark itself, in small: it starts every server, checks every answer and writes its figures."""
+"""The benchmark itself, in small: it starts every server, checks every answer and writes its figures (PD-16)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ ROOT = Path(__file__).parents[2]
 def test_a_small_run_measures_every_case_and_writes_json(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     run = subprocess.run(
-        [sys.executable, "-m", "bench", "--seconds", "0.05", "--repetitions", "1", "--callers", "2"]
-        + ["--json", str(file)],
+        [sys.executable, "-m", "bench", "--json", file]
+        + ["--seconds", "0.05", "--repetitions", "1", "--callers", "2"],
         cwd=ROOT,
         capture_output=True,
         text=True,

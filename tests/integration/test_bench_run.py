@@ -1,4 +1,4 @@
-"""The benchmark itself, in small: it starts every server, checks every answer and writes its figures (PD-16)."""
+"""The benchmark in small: it starts every server, checks every answer, writes its figures (PD-16)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ ROOT = Path(__file__).parents[2]
 
 def test_a_small_run_measures_every_case_and_writes_json(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
+    small = ("--seconds", "0.05", "--repetitions", "1", "--callers", "2")
     run = subprocess.run(
-        [sys.executable, "-m", "bench", "--json", file]
-        + ["--seconds", "0.05", "--repetitions", "1", "--callers", "2"],
+        [sys.executable, "-m", "bench", "--json", file, *small],
         cwd=ROOT,
         capture_output=True,
         text=True,

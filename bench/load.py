@@ -82,11 +82,10 @@ def _request(address: Address, tool_name: str, text: str) -> tuple[bytes, bytes]
 class _Caller(asyncio.Protocol):
     """One connection: sends a call, waits for the answer, sends the next."""
 
-    def __init__(self, workload: Workload, ends_at: float, max_calls: int | None) -> None:
+    def __init__(self, workload: Workload, ends_at: float) -> None:
         self._workload = workload
         self._calls = workload.calls()
         self._ends_at = ends_at
-        self._left = max_calls
         self._buffer = b""
         self._number = 0
         self.done = asyncio.get_running_loop().create_future()
@@ -108,7 +107,7 @@ class _Caller(asyncio.Protocol):
             self._end(error)
             return
         self.count += 1
-        if self.count == self._left or time.monotonic() >= self._ends_at:
+        if time.monotonic() >= self._ends_at:
             self._end(None)
         else:
             self._send()
@@ -135,16 +134,13 @@ def _length(head: bytes) -> int:
     return int(value.partition(b"\r\n")[0])
 
 
-async def call(
-    workload: Workload, *, callers: int, seconds: float, max_calls: int | None = None
-) -> tuple[int, float]:
+async def call(workload: Workload, *, callers: int, seconds: float) -> tuple[int, float]:
     """Keep `callers` calls under way.
 
     Args:
         workload: what to call.
         callers: connections, each with one call at a time.
         seconds: how long.
-        max_calls: of each caller; for a trial.
 
     Returns:
         The calls that were answered, and the seconds they took.
@@ -155,9 +151,7 @@ async def call(
     loop = asyncio.get_running_loop()
     started = time.monotonic()
     connected = [
-        await loop.create_unix_connection(
-            lambda: _Caller(workload, started + seconds, max_calls), workload.socket
-        )
+        await loop.create_unix_connection(lambda: _Caller(workload, started + seconds), workload.socket)
         for _ in range(callers)
     ]
     protocols = [protocol for _, protocol in connected]

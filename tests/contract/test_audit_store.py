@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy.exc import StatementError
 
 from orchestrator.adapters.db.audit import SqlAuditStore
 from orchestrator.adapters.db.database import Database
@@ -65,7 +64,7 @@ async def test_rows_of_one_job_are_read(audit: AuditStore):
 
 
 async def test_rows_are_stored_together_or_not_at_all(audit: AuditStore):
-    with pytest.raises(StatementError, match="timezone"):
+    with pytest.raises(ValueError, match="timezone"):
         await audit.append([make_row("a"), make_row("b", at=START.replace(tzinfo=None))])
     assert await audit.read() == []
     await audit.append([])

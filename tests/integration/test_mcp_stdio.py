@@ -268,7 +268,7 @@ async def test_a_secret_reaches_the_environment_and_not_the_process_list():
     async with running({"s": entry}, resolve_secret=resolve) as found:
         assert json.loads((await found.call("env")).result)["TOKEN"] == "Bearer s-3-secret"
         family = psutil.Process().children(recursive=True)
-        assert len(family) == 2
+        assert len(family) >= 2  # the guard and the server; other fixtures may have children too
         assert not any("s-3-secret" in part for process in family for part in process.cmdline())
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 import structlog
@@ -40,7 +40,6 @@ _ALIVE = frozenset({SandboxState.RUNNING, SandboxState.PAUSED})
 _LOG_TAIL_BYTES = 4096
 _SOON_S = 0.25
 _DOWN_S = 3.0
-_LAST_LOOKS = 2  # one stops what is left of ended jobs, one removes it
 _CLOSE_GRACE_S = 10.0
 _MAX_JOBS = 10_000
 
@@ -115,9 +114,8 @@ class Supervisor:
         for name in self._launching & self._busy.keys():
             self._busy[name].cancel()  # a launch that is cut off is finished by the next run
         await self._settle()
-        for _ in range(_LAST_LOOKS):
-            await self._look(final=True)
-            await self._settle()
+        await self._look(final=True)
+        await self._settle()
 
     async def _settle(self) -> None:
         """Let what is under way end; what takes longer than any stop is found again by the next run."""
@@ -157,10 +155,8 @@ class Supervisor:
             busy |= set(self._busy)
             now = self._parts.clock.now()
             rules = self._settings.rules
-            if final:  # a worker that has reported is not waited for any more
-                rules = replace(rules, finish_grace_s=0.0)
             for action in plan(jobs, observed, now, since=self._since, busy=busy, rules=rules):
-                if not final or isinstance(action, Stop | Remove):
+                if not final or isinstance(action, Remove):
                     self._begin(action)
             await self._close_sockets(jobs, observed)
         except StoreError as error:

@@ -41,6 +41,8 @@ _LOG_TAIL_BYTES = 4096
 _SOON_S = 0.25
 _DOWN_S = 3.0
 _CLOSE_GRACE_S = 10.0
+_LAST_EXITS_S = 5.0
+_POLL_S = 0.1
 _MAX_JOBS = 10_000
 
 
@@ -114,8 +116,19 @@ class Supervisor:
         for name in self._launching & self._busy.keys():
             self._busy[name].cancel()  # a launch that is cut off is finished by the next run
         await self._settle()
-        await self._look(final=True)
-        await self._settle()
+        await self._take_away_ended()
+
+    async def _take_away_ended(self) -> None:
+        """Remove the sandboxes of ended jobs, whose workers are about to exit."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + min(self._settings.stop_grace_s, _LAST_EXITS_S)
+        while True:
+            leaving = await self._look(final=True)
+            removing = bool(self._busy)
+            await self._settle()
+            if not (leaving or removing) or loop.time() >= deadline:
+                return
+            await asyncio.sleep(_POLL_S)
 
     async def _settle(self) -> None:
         """Let what is under way end; what takes longer than any stop is found again by the next run."""
@@ -144,13 +157,18 @@ class Supervisor:
         async for _event in self._engine.events():
             self.wake()
 
-    async def _look(self, *, final: bool = False) -> None:
+    async def _look(self, *, final: bool = False) -> bool:
+        """See how things are and begin what is to be done; a final look only removes.
+
+        Returns:
+            Whether a worker that has reported is about to exit.
+        """
         # What is under way at any time during the look is left alone: it may be half seen.
         busy = set(self._busy)
         try:
             observed = await self._observe()
             if observed is None:
-                return
+                return False
             jobs = await self._jobs(observed)
             busy |= set(self._busy)
             now = self._parts.clock.now()
@@ -161,6 +179,9 @@ class Supervisor:
             await self._close_sockets(jobs, observed)
         except StoreError as error:
             _log.warning("store_unreachable", reason=str(error))
+            return False
+        reported = {job.id for job in jobs if job.reported}
+        return any(sandbox.running and sandbox.job_id in reported for sandbox in observed)
 
     async def _observe(self) -> list[Observed] | None:
         """Every sandbox of ours; None while the engine does not answer."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.deadline import within
 from tests.support.orchestrator import Wired, problem
 
 JOBS = "/api/v1/jobs"
@@ -100,7 +101,7 @@ async def test_the_event_stream_ends_after_the_last_event_of_the_job(orchestrato
     following = asyncio.create_task(live(orchestrator, worker.job_id))
     await worker.post("status", {"state": "running", "message": "half way", "iteration": 1})
     await worker.finish(message="done")
-    seen = await asyncio.wait_for(following, 5.0)
+    seen = await within(5.0, following)
     stored = (await orchestrator.operator.get(f"{JOBS}/{worker.job_id}/events")).json()
     assert len(seen) == len(stored)
     assert '"completed"' in seen[-1]
@@ -110,9 +111,9 @@ async def test_a_stream_that_is_taken_up_again_goes_on_and_ends_soon(orchestrato
     worker = await orchestrator.worker()
     await worker.finish()
     stored = (await orchestrator.operator.get(f"{JOBS}/{worker.job_id}/events")).json()
-    rest = await asyncio.wait_for(live(orchestrator, worker.job_id, after=stored[0]["position"]), 5.0)
+    rest = await within(5.0, live(orchestrator, worker.job_id, after=stored[0]["position"]))
     assert len(rest) == len(stored) - 1
-    none = await asyncio.wait_for(live(orchestrator, worker.job_id, after=stored[-1]["position"]), 5.0)
+    none = await within(5.0, live(orchestrator, worker.job_id, after=stored[-1]["position"]))
     assert none == []
 
 

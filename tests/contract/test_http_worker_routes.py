@@ -15,6 +15,7 @@ from orchestrator.adapters.db.deliveries import SqlDeliveryStore
 from orchestrator.domain.jobs import JobId
 from orchestrator.ports.deliveries import PendingDelivery
 from tests.fakes.model import calls
+from tests.support.deadline import within
 from tests.support.orchestrator import Wired, problem
 from worker.protocol.job import JobDescription
 from worker.protocol.tools import Catalog
@@ -174,7 +175,7 @@ async def test_a_long_poll_ends_as_soon_as_something_comes(orchestrator: Wired) 
     worker = await orchestrator.worker()
     poll = asyncio.create_task(worker.get("prompt", params={"wait_s": 25}))
     await orchestrator.operator.post(f"/api/v1/jobs/{worker.job_id}/prompt", json={"text": "now"})
-    answer = await asyncio.wait_for(poll, 5.0)
+    answer = await within(5.0, poll)
     assert [one["text"] for one in answer.json()["deliveries"]] == ["now"]
 
 
@@ -193,7 +194,7 @@ async def test_what_comes_while_a_poll_looks_is_not_missed(
         return found
 
     monkeypatch.setattr(SqlDeliveryStore, "pending", slowly)
-    answer = await asyncio.wait_for(worker.get("prompt", params={"wait_s": 25}), 5.0)
+    answer = await within(5.0, worker.get("prompt", params={"wait_s": 25}))
     assert [one["text"] for one in answer.json()["deliveries"]] == ["now"]
 
 

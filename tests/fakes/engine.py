@@ -273,7 +273,8 @@ class FakeEngine:
 
         async def run() -> None:
             try:
-                code = await asyncio.wait_for(program(sandbox), sandbox.spec.deadline_s)
+                async with asyncio.timeout(sandbox.spec.deadline_s):
+                    code = await program(sandbox)
             except TimeoutError:
                 code = 124
             sandbox.task = None

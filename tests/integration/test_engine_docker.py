@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import tempfile
+import threading
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,14 @@ from container.adapters.docker.engine import DockerEngine
 from container.adapters.docker.isolation import create_arguments, host_config
 from container.adapters.docker.private_daemon import PrivateDaemon
 from container.engine.errors import EngineUnavailable, LaunchFailed
-from container.engine.sandbox import EventKind, Limits, SandboxRef, SandboxSpec, SandboxState
+from container.engine.sandbox import (
+    EventKind,
+    Limits,
+    SandboxEvent,
+    SandboxRef,
+    SandboxSpec,
+    SandboxState,
+)
 from tests.fakes.engine import FakeEngine
 from tests.support.docker_engine import built_image, missing
 from tests.support.sandboxes import Sandboxes
@@ -124,9 +132,8 @@ async def test_a_sandbox_that_an_operator_removes_is_gone_and_its_volumes_can_be
     ref = await boxes.launch("sleep", "60")
     api.remove_container(ref.id, force=True)  # without its volumes
     async with asyncio.timeout(10):
-        while (event := await anext(events)).kind is not EventKind.REMOVED:
-            pass
-    assert event.name == ref.name
+        while await anext(events) != SandboxEvent(EventKind.REMOVED, ref.name):
+            pass  # other tests' sandboxes live on this engine too
     assert (await boxes.engine.inspect(ref)).state is SandboxState.GONE
     assert len(_volumes(api, ref)) == 2
     await boxes.engine.remove(ref)
@@ -282,6 +289,24 @@ async def test_after_a_restart_of_the_engine_jobs_are_lost_and_new_ones_work(dae
     assert (await boxes.run("true"))[0].exit_code == 0
     await boxes.remove_all()
     await boxes.engine.close()
+
+
+async def test_a_call_that_is_called_off_as_its_answer_comes_ends_as_called_off(
+    daemon: PrivateDaemon,
+) -> None:
+    """BR-114: else whoever waits for its end, such as a supervisor that closes, waits for ever."""
+    engine = DockerEngine(daemon.endpoint)
+    await engine.describe()
+    for turns in range(200):
+        answered = threading.Event()
+        asking = asyncio.ensure_future(engine.connection.quick(lambda _api, told=answered: told.set()))
+        await asyncio.to_thread(answered.wait, 5.0)
+        for _ in range(turns % 5):
+            await asyncio.sleep(0)
+        if asking.cancel():
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+    await engine.close()
 
 
 async def test_a_frozen_engine_fails_in_time_and_works_again_when_thawed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import psutil
 import pytest
 
@@ -19,7 +21,9 @@ from tests.fakes import mcp_servers as fakes
 from tests.support.mcp import CONTEXT, alive, running, until
 from tool_registry.errors import Outcome, ToolFailed, ToolNotFound, ToolTimeout, ToolUnavailable
 from tool_registry.mcp.config import parse_server
+from tool_registry.mcp.log import ServerLog
 from tool_registry.mcp.status import ServerState
+from tool_registry.mcp.stdio import StdioTransport
 
 
 async def test_a_server_that_exits_in_a_call_fails_it_at_once_with_code_and_stderr():
@@ -77,6 +81,31 @@ async def test_what_a_server_started_ends_with_it():
         closed = int((await found.call("child")).result)
         assert alive(closed)
     assert not alive(closed)
+
+
+def test_a_start_that_is_called_off_at_any_moment_leaves_no_process():
+    """BR-050: also in the milliseconds in which the process is made; each in an event loop that then ends."""
+    before = set(psutil.Process().children())
+    for turns in range(10):
+        anyio.run(_open_and_call_off, turns)
+        assert set(psutil.Process().children()) <= before
+    gc.collect()  # a process that nobody waited for complains now
+
+
+async def _open_and_call_off(turns: int) -> None:
+    transport = StdioTransport(
+        sys.executable, ("-c", "input()"), env={}, cwd=None, log=ServerLog("s"), inherited=os.environ
+    )
+
+    async def stay_open() -> None:
+        async with transport.open():
+            await anyio.sleep_forever()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(stay_open)
+        for _ in range(turns):
+            await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()
 
 
 async def test_one_slow_one_broken_and_one_silent_server_do_not_delay_the_others(tmp_path: Path):

@@ -14,7 +14,7 @@ from orchestrator.ports.executions import Execution, ExecutionState
 from orchestrator.services.executions import WorkerCall
 from tests.fakes.engine import FakeEngine
 from tests.fakes.tools import OWNER
-from tests.support.deadline import eventually
+from tests.support.deadline import eventually, within
 from tests.support.orchestrator import Wired, WorkerHands, http_over, problem, wired
 from worker.clock import SystemClock
 
@@ -42,7 +42,7 @@ async def test_repeats_that_come_together_run_the_tool_once(orchestrator: Wired)
         tools.gate.clear()
         tools.entered.clear()
         asked = [asyncio.create_task(worker.execute(tool, {"a": 1}, key=f"1:{tool}")) for _ in range(5)]
-        await asyncio.wait_for(tools.entered.wait(), 5.0)
+        await within(5.0, tools.entered.wait())
         tools.gate.set()
         answers = await asyncio.gather(*asked)
         assert {one.status_code for one in answers} == {200}
@@ -241,7 +241,7 @@ async def test_a_worker_that_hangs_up_does_not_end_its_call(orchestrator: Wired)
     """It asks again, and is answered what the first request did."""
     worker, tools = await orchestrator.worker(), orchestrator.tools
     asked = asyncio.create_task(worker.execute("held", {"a": 1}, key="1:a"))
-    await asyncio.wait_for(tools.entered.wait(), 5.0)
+    await within(5.0, tools.entered.wait())
     asked.cancel()
     await asyncio.gather(asked, return_exceptions=True)
     again = asyncio.create_task(worker.execute("held", {"a": 1}, key="1:a"))

@@ -16,7 +16,7 @@ from orchestrator.adapters.sockets.unix import UnixJobSockets
 from orchestrator.domain.jobs import Job
 from orchestrator.domain.network.identities import InstanceId, NetworkName
 from tests.fakes.engine import FakeEngine, FakeSandbox
-from tests.support.deadline import eventually
+from tests.support.deadline import eventually, within
 from tests.support.orchestrator import Wired, WorkerHands, http_over, problem, wired
 from worker.clock import SystemClock
 
@@ -178,7 +178,7 @@ async def test_a_cancellation_does_not_wait_for_the_image(home: Path) -> None:
     engine = SlowImage()
     async with wired(home, engine=engine) as orchestrator:
         job_id = await orchestrator.new_job()
-        await asyncio.wait_for(engine.pulling.wait(), 5.0)
+        await within(5.0, engine.pulling.wait())
         await cancel(orchestrator, job_id)
         assert (await orchestrator.ended(job_id, within_s=5.0)).state == "cancelled"
         engine.pulled.set()
@@ -191,7 +191,7 @@ async def test_the_time_to_register_begins_when_the_container_does(home: Path) -
     engine = SlowImage()
     async with wired(home, engine=engine, register_timeout_s=1.0) as orchestrator:
         job_id = await orchestrator.new_job()
-        await asyncio.wait_for(engine.pulling.wait(), 5.0)
+        await within(5.0, engine.pulling.wait())
         begun = (await orchestrator.job(job_id)).starting_at
         assert begun is not None
         await eventually(lambda: SystemClock().now() - begun > timedelta(seconds=1.2))
@@ -216,15 +216,44 @@ class SlowList(SlowImage):
         return seen
 
 
+class LeavesAtTheEnd(FakeEngine):
+    """Its sandbox ends after a closing orchestrator has seen it run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.closing = asyncio.Event()
+
+    async def list(self, labels: Mapping[str, str]) -> list[SandboxStatus]:
+        seen = await super().list(labels)
+        if self.closing.is_set():
+            for status in seen:
+                self.exit(status.ref.name)
+        return seen
+
+
+async def test_a_worker_that_has_reported_is_waited_for_and_taken_away_at_the_end(home: Path) -> None:
+    """BR-098: a command that ends with its job leaves no sandbox for the next one."""
+    engine = LeavesAtTheEnd()
+    async with wired(home, engine=engine, stop_grace_s=5.0) as orchestrator:
+        worker = await orchestrator.worker()
+        await worker.finish()
+        closing = asyncio.ensure_future(orchestrator.running.close())
+        await eventually(lambda: not orchestrator.settings.api_socket.exists())
+        engine.closing.set()
+        await within(10.0, closing)
+        assert engine.names == set()
+        assert not worker.socket.parent.exists()
+
+
 async def test_a_launch_that_ends_during_a_look_is_no_lost_container(home: Path) -> None:
     """BR-113: what was half seen is looked at again, not judged."""
     engine = SlowList()
     async with wired(home, engine=engine) as orchestrator:
         job_id = await orchestrator.new_job()
-        await asyncio.wait_for(engine.pulling.wait(), 5.0)  # its launch is under way, nothing is created
+        await within(5.0, engine.pulling.wait())  # its launch is under way, nothing is created
         engine.hold.clear()
         engine.asked.clear()
-        await asyncio.wait_for(engine.asked.wait(), 5.0)
+        await within(5.0, engine.asked.wait())
         engine.pulled.set()
         await orchestrator.until(job_id, lambda job: job.sandbox_id is not None)
         engine.hold.set()
@@ -306,7 +335,7 @@ async def test_twenty_jobs_are_cancelled_together(orchestrator: Wired) -> None:
         most = max(most, stopping)
         if stopping == 20:
             all_stop.set()
-        await asyncio.wait_for(all_stop.wait(), 10.0)
+        await within(10.0, all_stop.wait())
         await stop(ref, grace_s)
         stopping -= 1
 
@@ -523,7 +552,7 @@ async def test_the_supervisor_outlives_a_broken_look(
 
     monkeypatch.setattr(orchestrator.engine, "list", bug)
     job_id = await orchestrator.new_job()
-    await asyncio.wait_for(broken.wait(), 5.0)
+    await within(5.0, broken.wait())
     monkeypatch.undo()
     await (await orchestrator.worker(job_id)).finish()
 

@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from tests.fakes.worker_orchestrator import Drop, Hang, Page, Refuse, WorkerOrchestrator, say
+from tests.support.deadline import within
 from tool_registry.errors import Outcome, RemoteProblem
 from worker.client import WorkerClient
 from worker.clock import SystemClock
@@ -97,7 +98,7 @@ async def test_the_call_survives_a_restart_of_the_orchestrator(
     await asyncio.sleep(0.05)
     assert not calling.done()
     await asyncio.to_thread(orchestrator.start)
-    assert await asyncio.wait_for(calling, 10.0) == "written"
+    assert await within(10.0, calling) == "written"
     assert len(notices) == 2
 
 
@@ -261,7 +262,7 @@ async def test_renewal_goes_on_during_a_long_call_and_ends_with_the_job(
         await asyncio.sleep(0)
 
     calling = asyncio.create_task(execute(client))
-    error = await asyncio.wait_for(keep_fresh(token, client.renew_token, sleep), 10.0)
+    error = await within(10.0, keep_fresh(token, client.renew_token, sleep))
     assert waited[:2] == pytest.approx([1800.0, 1800.0])
     assert isinstance(error, RemoteProblem)
     assert error.code == "job_not_active"
@@ -287,7 +288,7 @@ async def test_renewal_survives_an_outage(
             orchestrator.over = True
 
     before = token.text
-    await asyncio.wait_for(keep_fresh(token, client.renew_token, sleep), 10.0)
+    await within(10.0, keep_fresh(token, client.renew_token, sleep))
     assert token.text != before
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from tests.fakes.transport import MemoryTransport
-from tests.support.deadline import eventually
+from tests.support.deadline import eventually, within
 from tool_registry.errors import PortsideError, RemoteProblem
 from worker.clock import SystemClock
 from worker.errors import OrchestratorUnreachable
@@ -124,5 +124,5 @@ async def test_the_end_of_the_job_ends_the_polling_and_an_outage_does_not() -> N
     inbox = Inbox(
         Ending(), on_cancel=lambda _text: None, on_job_over=lambda error: ended.append(error.message)
     )
-    await asyncio.wait_for(inbox.run(), 5.0)
+    await within(5.0, inbox.run())
     assert ended == ["over"]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.worker_orchestrator import WorkerOrchestrator, call, finish, in_turn, tar_of
-from tests.support.deadline import eventually
+from tests.support.deadline import eventually, within
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ async def test_a_job_uses_the_five_tools_and_a_remote_one(
         finish("did it"),
     )
     process = await start(orchestrator, tmp_path)
-    _, errors = await asyncio.wait_for(process.communicate(), 60.0)
+    _, errors = await within(60.0, process.communicate())
     assert (process.returncode, errors) == (0, b"")
     assert orchestrator.report is not None
     assert orchestrator.report["outcome"] == "completed"
@@ -85,7 +85,7 @@ async def test_sigterm_ends_the_command_and_hands_over_what_it_did(
     process = await start(orchestrator, tmp_path)
     await eventually((tmp_path / "workspace" / "half.txt").exists, 30.0)
     process.send_signal(signal.SIGTERM)
-    _, errors = await asyncio.wait_for(process.communicate(), 15.0)
+    _, errors = await within(15.0, process.communicate())
     assert (process.returncode, errors) == (0, b"")
     assert orchestrator.report is not None
     assert orchestrator.report["outcome"] == "cancelled"
@@ -98,7 +98,7 @@ async def test_a_worker_without_its_token_says_so_in_one_line(
 ) -> None:
     orchestrator.token_file.unlink()
     process = await start(orchestrator, tmp_path)
-    _, errors = await asyncio.wait_for(process.communicate(), 30.0)
+    _, errors = await within(30.0, process.communicate())
     assert process.returncode == 1
     assert errors.decode().count("\n") == 1
     assert "token" in errors.decode()

@@ -26,7 +26,7 @@ from tests.fakes.worker_orchestrator import (
     say,
     tar_of,
 )
-from tests.support.deadline import eventually
+from tests.support.deadline import eventually, within
 from worker.clock import SystemClock
 from worker.run import HostedWorker, run_until_done
 from worker.settings import Settings
@@ -117,12 +117,12 @@ async def test_a_long_call_outlives_an_outage_and_the_token(
     started, release = asyncio.Event(), asyncio.Event()
     orchestrator.model = in_turn(call(("c1", "shell", {})), finish("worked"))
     running = asyncio.create_task(worker_of(orchestrator, tmp_path, shell(started, release)).run())
-    await asyncio.wait_for(started.wait(), 20.0)
+    await within(20.0, started.wait())
     await asyncio.to_thread(orchestrator.stop)
     orchestrator.expire_tokens()
     release.set()
     await asyncio.to_thread(orchestrator.start)
-    assert await asyncio.wait_for(running, 30.0) == 0
+    assert await within(30.0, running) == 0
     assert orchestrator.report is not None
     assert (orchestrator.report["outcome"], orchestrator.report["message"]) == ("completed", "worked")
     assert orchestrator.changes is not None
@@ -136,9 +136,9 @@ async def test_sigterm_stops_the_tool_uploads_what_changed_and_reports_cancelled
     orchestrator.model = in_turn(call(("c1", "shell", {})))
     worker = worker_of(orchestrator, tmp_path, shell(started, asyncio.Event()), grace_s=10.0)
     running = asyncio.create_task(run_until_done(worker))
-    await asyncio.wait_for(started.wait(), 20.0)
+    await within(20.0, started.wait())
     os.kill(os.getpid(), signal.SIGTERM)
-    assert await asyncio.wait_for(running, 10.0) == 0
+    assert await within(10.0, running) == 0
     assert orchestrator.report is not None
     assert orchestrator.report["outcome"] == "cancelled"
     assert "asked to stop" in orchestrator.report["reason"]
@@ -154,10 +154,10 @@ async def test_sigterm_while_the_orchestrator_is_away_ends_within_the_grace(
     orchestrator.model = in_turn(call(("c1", "shell", {})))
     worker = worker_of(orchestrator, tmp_path, shell(started, asyncio.Event()), grace_s=4.0)
     running = asyncio.create_task(worker.run())
-    await asyncio.wait_for(started.wait(), 20.0)
+    await within(20.0, started.wait())
     await asyncio.to_thread(orchestrator.stop)
     worker.stop()
-    assert await asyncio.wait_for(running, 4.0) == 1
+    assert await within(4.0, running) == 1
     assert b"+half" in (tmp_path / "state" / "changes.patch").read_bytes()
 
 
@@ -170,7 +170,7 @@ async def test_sigterm_before_the_workspace_is_there_reports_cancelled(
     running = asyncio.create_task(worker.run())
     await eventually(lambda: orchestrator.requests("workspace"))
     worker.stop()
-    assert await asyncio.wait_for(running, 15.0) == 0
+    assert await within(15.0, running) == 0
     release.set()
     assert orchestrator.report is not None
     assert orchestrator.report["outcome"] == "cancelled"
@@ -242,7 +242,7 @@ async def test_a_job_that_ended_elsewhere_stops_the_worker(
         return call(("c", "write_file", {"path": "a", "content": "x"}))
 
     orchestrator.model = model
-    assert await asyncio.wait_for(worker_of(orchestrator, tmp_path, writer).run(), 20.0) == 1
+    assert await within(20.0, worker_of(orchestrator, tmp_path, writer).run()) == 1
     assert orchestrator.report is None
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.fakes.local_tools import LocalTool
 from tests.fakes.transport import MemoryTransport, calls, finishes, results_of, says
-from tests.support.deadline import eventually
+from tests.support.deadline import eventually, within
 from tool_registry.errors import RemoteProblem
 from tool_registry.tool import Tool
 from worker.clock import SystemClock
@@ -358,9 +358,9 @@ async def test_a_cancel_ends_the_running_tool_and_the_job(tmp_path: Path) -> Non
     transport = MemoryTransport(calls(("a", "hang", "{}"), ("b", "hang", "{}")))
     session = session_of(transport, tmp_path)
     running = asyncio.create_task(session.run([LocalTool("hang", hang)]))
-    await asyncio.wait_for(started.wait(), 10.0)
+    await within(10.0, started.wait())
     transport.pending = [Delivery(delivery_id="d1", kind="cancel", text="changed my mind")]
-    end = await asyncio.wait_for(running, 10.0)
+    end = await within(10.0, running)
     await session.events.flush(5.0)
     assert (end.outcome, end.reason) == ("cancelled", "changed my mind")
     assert stopped.is_set()

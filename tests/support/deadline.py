@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 async def eventually(condition: Callable[[], object], within_s: float = 10.0) -> None:
@@ -13,3 +16,9 @@ async def eventually(condition: Callable[[], object], within_s: float = 10.0) ->
     while not condition():
         assert loop.time() < end, f"not within {within_s:g} s: {condition}"
         await asyncio.sleep(0.01)
+
+
+async def within(seconds: float, work: Awaitable[T]) -> T:
+    """The result of `work`; fails when it takes longer."""
+    async with asyncio.timeout(seconds):
+        return await work

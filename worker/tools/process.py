@@ -85,7 +85,8 @@ class ProcessTree:
             stdin.close()
         # A process in an uninterruptible wait of the kernel outlives even SIGKILL; nobody waits for that.
         with suppress(TimeoutError):
-            await asyncio.wait_for(self.gone(), supervisor.GRACE_S + _LAST_WORDS_S)
+            async with asyncio.timeout(supervisor.GRACE_S + _LAST_WORDS_S):
+                await self.gone()
 
     async def _follow(self) -> None:
         stdout = self._process.stdout

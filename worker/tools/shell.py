@@ -224,7 +224,8 @@ class Shell:
 
     async def _ended(self, running: RunningCommand, timeout_s: float) -> tuple[int, bool]:
         try:
-            return await asyncio.wait_for(running.tree.exit_code(), timeout_s), False
+            async with asyncio.timeout(timeout_s):
+                return await running.tree.exit_code(), False
         except TimeoutError:
             await running.tree.end()
             return _TIMED_OUT, True
@@ -244,7 +245,8 @@ class Shell:
         pid = running.tree.pid
         result: dict[str, Any] = {"pid": pid, "log_path": log.saved_path}
         try:
-            code = await asyncio.wait_for(running.tree.exit_code(), _FIRST_LOOK_S)
+            async with asyncio.timeout(_FIRST_LOOK_S):
+                code = await running.tree.exit_code()
         except TimeoutError:
             result["note"] = f"Runs until the job ends. Stop it with: kill -- -{pid}"
             return ToolOutput(result)

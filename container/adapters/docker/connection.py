@@ -87,7 +87,8 @@ class Connection:
         future = asyncio.get_running_loop().run_in_executor(pool, blocking)
         try:
             # The extra second lets the socket's own time-out speak first: it knows more.
-            return await asyncio.wait_for(future, deadline_s + 1)
+            async with asyncio.timeout(deadline_s + 1):
+                return await future
         except TimeoutError as error:
             raise no_answer(self.endpoint, deadline_s) from error
 

@@ -108,14 +108,17 @@ class StdioTransport:
 
     async def _spawn(self, program: str, control: int) -> anyio.abc.Process:
         command = [sys.executable, "-I", "-S", str(GUARD), str(control), program, *self._args]
+        process: anyio.abc.Process | None = None
         try:
             # A start that is called off halfway would leave a process that nobody waits for.
             with anyio.CancelScope(shield=True):
-                return await anyio.open_process(
+                process = await anyio.open_process(
                     command, env=self._env, cwd=self._cwd, start_new_session=True, pass_fds=(control,)
                 )
         except (OSError, ValueError) as error:
             raise ServerUnreachable(f"it can't be started: {error}") from None
+        assert process is not None  # nothing ends a shielded scope early
+        return process
 
 
 class _Child:

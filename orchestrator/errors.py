@@ -5,6 +5,7 @@ PortsideError (tool_registry.errors)
 ├── NotFound             no such thing, or it is another's
 ├── Conflict             it can't be done in the present state
 │   ├── JobNotActive     the job ended; its worker stops
+│   ├── ConsentMissing   a WASM tool asks for something that nobody has agreed to
 │   ├── ChangesMissing   a hosted job completes only after its changes were uploaded
 │   └── IdempotencyConflict  one key, two different calls
 ├── TooLarge             a bound was passed; the message names it
@@ -42,6 +43,16 @@ class JobNotActive(Conflict):
     """The job ended, or never began."""
 
     code = "job_not_active"
+
+
+class ConsentMissing(Conflict):
+    """A WASM tool asks for something that nobody has agreed to; `asks` has a line for each thing."""
+
+    code = "consent_missing"
+
+    def __init__(self, message: str, *, asks: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.asks = asks
 
 
 class ChangesMissing(Conflict):

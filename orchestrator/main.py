@@ -51,6 +51,7 @@ from orchestrator.services.network_tools import OWNER as NETWORK_OWNER
 from orchestrator.services.network_tools import network_tools
 from orchestrator.services.outputs import Outputs
 from orchestrator.services.reports import WorkerReports
+from orchestrator.services.starting_files import StartingFiles
 from orchestrator.services.supervisor import Supervisor, SupervisorSettings
 from orchestrator.services.timeline import Timeline
 from orchestrator.services.tokens import TokenService
@@ -63,6 +64,7 @@ from tool_registry.mcp.servers import McpServers
 from tool_registry.redaction import Redactor
 from tool_registry.registry import Offer, ToolRegistry
 from wasm_tools.cache import load_or_create_key
+from wasm_tools.granted_host import Outside as GuestsOutside
 from wasm_tools.loading import WasmFiles
 from wasm_tools.runtime import WasmRuntime
 from worker.clock import SystemClock
@@ -289,7 +291,13 @@ async def _open_tools(base: _Base) -> _Tools:
     wasm = await open_wasm(settings, clock)
     base.stack.push_async_callback(wasm.close)
     by_hand = ToolExecutor(registry, replace(around, hosted=False))
-    desk = ToolDesk(registry, by_hand, WasmFiles(wasm), base.ids, tools_dir=settings.tools_dir)
+    executor = ToolExecutor(registry, around)
+    outside = GuestsOutside(
+        secret=stores.secrets.get,
+        file=StartingFiles(stores.jobs, base.blobs).read,
+        invoke=executor.execute,
+    )
+    desk = ToolDesk(registry, by_hand, WasmFiles(wasm, outside), base.ids, tools_dir=settings.tools_dir)
     mcp = McpServers(
         await asyncio.to_thread(load_config, settings.mcp_file),
         on_tools=lambda owner, offers, instructions: registry.replace(
@@ -298,7 +306,6 @@ async def _open_tools(base: _Base) -> _Tools:
         resolve_secret=stores.secrets.get,
     )
     base.stack.push_async_callback(mcp.close)
-    executor = ToolExecutor(registry, around)
     return _Tools(registry, executor, desk, mcp, NetworkMembership(network), outputs, audit)
 
 

@@ -111,6 +111,7 @@ REQUIREMENTS: dict[str, str] = {
     "BR-091": "A guest's memory and tables are bounded from the start.",
     "BR-093": "A trap is named in one line and the next call is fresh.",
     "BR-094": "A guest sees no file, environment, argument or input.",
+    "BR-095": "A guest reaches the hosts it was granted, at addresses that were checked, and no secret comes back.",
     "BR-096": "A wrong kind of file is refused at registration in one sentence.",
     "BR-098": "After a crash every container is adopted or removed, and no other's is touched.",
     "BR-102": "No port is published, so none can clash.",

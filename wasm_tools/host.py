@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
+
+from tool_registry.context import ToolContext
 
 
 class HostDenied(Exception):
@@ -62,8 +64,31 @@ class Host(Protocol):
         ...
 
 
+class CallHost(Host, Protocol):
+    """The host of one call."""
+
+    def close(self) -> None:
+        """End whatever its methods still wait for; from any thread."""
+        ...
+
+
+class Hosts(Protocol):
+    """Makes the host of each call of one tool."""
+
+    def open(self, context: ToolContext) -> CallHost:
+        """A host for one call, to be closed when the call is over."""
+        ...
+
+
 class RefusingHost:
-    """Grants nothing; says so where the interface can."""
+    """Grants nothing; says so where the interface can. The same for every call."""
+
+    def open(self, context: ToolContext) -> Self:
+        """Itself: it keeps nothing."""
+        return self
+
+    def close(self) -> None:
+        """Nothing waits."""
 
     def secret_exists(self, name: str, remaining_s: float) -> bool:
         """No secret is granted."""

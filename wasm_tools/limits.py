@@ -21,6 +21,8 @@ class Limits:
         result_bytes: UTF-8 size of the output or error.
         log_lines: lines that are kept; later ones are counted and dropped.
         log_line_bytes: what is kept of one line.
+        http_requests: requests, redirects included.
+        http_bytes: bodies of requests and responses together.
 
     Source: measured needs of guests from six languages; the largest are CPython's 12.5 MB and 5,674
     table elements, and three memories and 13 instances of QuickJS.
@@ -35,6 +37,8 @@ class Limits:
     result_bytes: int = MIB
     log_lines: int = 1_000
     log_line_bytes: int = 4_096
+    http_requests: int = 50
+    http_bytes: int = 10 * MIB
 
     def for_registration(self) -> Limits:
         """For `schema()` and `description()`, which compute nothing; time for a slow machine's start."""

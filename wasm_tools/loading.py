@@ -19,10 +19,11 @@ from wasm_tools.call import Guest
 from wasm_tools.causes import Failure
 from wasm_tools.compile import CompileRefused
 from wasm_tools.component_file import NotAComponent, read_component
-from wasm_tools.host import Host, RefusingHost
+from wasm_tools.granted_host import GrantedHosts, Outside
+from wasm_tools.host import Hosts, RefusingHost
 from wasm_tools.limits import Limits
 from wasm_tools.runtime import WasmRuntime
-from wasm_tools.sidecar import BadSidecar, Sidecar, read_sidecar, sidecar_path
+from wasm_tools.sidecar import BadSidecar, Sidecar, parse_sidecar, read_sidecar, sidecar_path
 from wasm_tools.surface import UnfitComponent
 from wasm_tools.tool import UnloadedTool, WasmTool
 
@@ -61,7 +62,8 @@ async def load_wasm_tool(
     path: Path,
     runtime: WasmRuntime,
     *,
-    host: Host | None = None,
+    host: Hosts | None = None,
+    outside: Outside = Outside(),  # noqa: B008 - frozen
     ceiling: Limits = Limits(),  # noqa: B008 - frozen
 ) -> Offer:
     """Load one component. Never raises for what the file or its sidecar hold.
@@ -73,7 +75,8 @@ async def load_wasm_tool(
     Args:
         path: the `.wasm` file; its stem is the tool's name, its file name the owner.
         runtime: what compiles and runs it.
-        host: the capabilities of its calls; none by default.
+        host: in place of the host that its sidecar's grants make.
+        outside: what its grants lead to.
         ceiling: limits that a sidecar can only lower.
     """
     sidecar = Sidecar(version=1)
@@ -91,31 +94,46 @@ async def load_wasm_tool(
         return _failed(path, f"{path.name}: {error}")
     traits = _traits(path, sidecar, limits)
     definition = ToolDefinition(path.stem, description, schema_text(schema or {}))
-    tool = WasmTool(definition, traits, guest, runtime, limits, host or RefusingHost())
+    tool = WasmTool(
+        definition, traits, guest, runtime, limits, host or _hosts(path, sidecar, limits, runtime, outside)
+    )
     if schema is None:
         return Offer(tool, ToolState.NEEDS_SCHEMA, f"{path.name}: {_NO_SCHEMA}{sidecar_path(path).name}")
     return Offer(tool)
 
 
 class WasmFiles:
-    """Loads files on one runtime."""
+    """Loads files on one runtime, with one way to the outside."""
 
-    def __init__(self, runtime: WasmRuntime) -> None:
+    def __init__(self, runtime: WasmRuntime, outside: Outside = Outside()) -> None:  # noqa: B008 - frozen
         self._runtime = runtime
+        self._outside = outside
 
     async def load(self, path: Path) -> Offer:
         """As `load_wasm_tool`."""
-        return await load_wasm_tool(path, self._runtime)
+        return await load_wasm_tool(path, self._runtime, outside=self._outside)
+
+    def asks(self, sidecar: bytes) -> tuple[str, ...]:
+        """What a sidecar grants, one line each; nothing where it can't be followed, which loading says."""
+        try:
+            return parse_sidecar(sidecar).asks()
+        except BadSidecar:
+            return ()
 
     async def load_directory(self, directory: Path) -> list[Offer]:
         """As `load_directory`."""
-        return await load_directory(directory, self._runtime)
+        return await load_directory(directory, self._runtime, outside=self._outside)
 
 
-async def load_directory(directory: Path, runtime: WasmRuntime) -> list[Offer]:
+async def load_directory(
+    directory: Path,
+    runtime: WasmRuntime,
+    *,
+    outside: Outside = Outside(),  # noqa: B008 - frozen
+) -> list[Offer]:
     """Load every `*.wasm` of a directory, sorted by name; a bad one never holds up its neighbours."""
     paths = sorted(await asyncio.to_thread(lambda: list(directory.glob("*.wasm"))))
-    return list(await asyncio.gather(*(load_wasm_tool(path, runtime) for path in paths)))
+    return list(await asyncio.gather(*(load_wasm_tool(path, runtime, outside=outside) for path in paths)))
 
 
 async def _description(reading: _Reading, sidecar: Sidecar) -> str:
@@ -154,6 +172,12 @@ def _checked(schema: Any, whose: str) -> Mapping[str, Any] | None:
     except (InvalidSchema, ValueError) as error:
         raise _Refused(f"{whose} can't be used: {error}") from error
     return None if is_placeholder(schema) else cast("dict[str, Any]", schema)
+
+
+def _hosts(path: Path, sidecar: Sidecar, limits: Limits, runtime: WasmRuntime, outside: Outside) -> Hosts:
+    if not sidecar.any:
+        return RefusingHost()
+    return GrantedHosts(path.stem, sidecar, limits, outside, runtime.clock)
 
 
 def _traits(path: Path, sidecar: Sidecar, limits: Limits) -> ToolTraits:

@@ -7,23 +7,19 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
+from wasm_tools.grants import Grants, Strict
 from wasm_tools.limits import Limits
 
 _MAX_BYTES = 512 * 1024
-_NOT_YET = ("http", "secrets", "workspace", "tools")
 
 
 class BadSidecar(Exception):
     """The file can't be followed; the message says why."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class SidecarLimits(_Strict):
+class SidecarLimits(Strict):
     """Lower bounds than the default ones; absent fields stay."""
 
     timeout_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -34,9 +30,11 @@ class SidecarLimits(_Strict):
     instances: int | None = Field(default=None, gt=0)
     result_bytes: int | None = Field(default=None, gt=0)
     log_lines: int | None = Field(default=None, ge=0)
+    http_requests: int | None = Field(default=None, ge=0)
+    http_bytes: int | None = Field(default=None, ge=0)
 
 
-class Sidecar(_Strict):
+class Sidecar(Grants):
     """The file's content. `description` and `parameters` (the key `schema`) win over the guest's."""
 
     version: Literal[1]
@@ -77,7 +75,7 @@ def read_sidecar(path: Path) -> Sidecar:
     """Read it strictly; an absent file grants and changes nothing.
 
     Raises:
-        BadSidecar: not JSON, an unknown or repeated key, a wrong type, a capability we can't grant.
+        BadSidecar: not JSON, an unknown or repeated key, a wrong type, a grant that means nothing.
     """
     try:
         with path.open("rb") as file:
@@ -86,16 +84,21 @@ def read_sidecar(path: Path) -> Sidecar:
         return Sidecar(version=1)
     except OSError as error:
         raise BadSidecar(f"it can't be read: {error.strerror}") from error
+    return parse_sidecar(data)
+
+
+def parse_sidecar(data: bytes) -> Sidecar:
+    """As `read_sidecar`, of a file's bytes.
+
+    Raises:
+        BadSidecar: as there.
+    """
     if len(data) > _MAX_BYTES:
         raise BadSidecar(f"it is over {_MAX_BYTES // 1024} KiB")
     try:
         content = json.loads(data, object_pairs_hook=_unique, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise BadSidecar(f"it is not JSON: {error}") from error
-    if isinstance(content, dict):
-        for name in _NOT_YET:
-            if name in content:
-                raise BadSidecar(f"'{name}' is a capability that this version does not grant yet; remove it")
     try:
         return Sidecar.model_validate(content)
     except ValidationError as error:

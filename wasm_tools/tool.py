@@ -14,7 +14,7 @@ from tool_registry.output import ToolOutput
 from tool_registry.tool import ToolTraits
 from wasm_tools.call import Answer, Guest
 from wasm_tools.causes import Cause, Failure
-from wasm_tools.host import Host
+from wasm_tools.host import Host, Hosts
 from wasm_tools.limits import Limits
 from wasm_tools.runtime import WasmRuntime
 from wasm_tools.state import CallState
@@ -33,14 +33,14 @@ class WasmTool:
         guest: Guest,
         runtime: WasmRuntime,
         limits: Limits,
-        host: Host,
+        hosts: Hosts,
     ) -> None:
         self.definition = definition
         self.traits = traits
         self._guest = guest
         self._runtime = runtime
         self._limits = limits
-        self._host = host
+        self._hosts = hosts
 
     async def execute(self, params: dict[str, Any], context: ToolContext) -> ToolOutput:
         """Run one call.
@@ -52,18 +52,23 @@ class WasmTool:
         """
         params_json = json.dumps(params, separators=(",", ":"), allow_nan=False)
         context_json = json.dumps({"job_id": context.job_id, "call_id": context.call_id})
-        answer = await self._runtime.run(
-            lambda state: self._call(state, params_json, context_json, context), self._limits_for(context)
-        )
+        host = self._hosts.open(context)
+        try:
+            answer = await self._runtime.run(
+                lambda state: self._call(state, host, params_json, context_json, context),
+                self._limits_for(context),
+            )
+        finally:
+            host.close()
         if isinstance(answer, Answer):
             return ToolOutput(answer.text, is_error=answer.is_error)
         kind = ToolTimeout if answer.cause is Cause.TIMEOUT else ToolFailed
         raise kind(answer.message, cause=answer.cause.value)
 
     def _call(
-        self, state: CallState, params_json: str, context_json: str, context: ToolContext
+        self, state: CallState, host: Host, params_json: str, context_json: str, context: ToolContext
     ) -> Answer | Failure:
-        answer = self._guest.execute(state, self._host, params_json, context_json)
+        answer = self._guest.execute(state, host, params_json, context_json)
         for line in state.logs:
             _LOG.log(
                 _LEVELS[line.level],

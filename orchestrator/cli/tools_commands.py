@@ -12,6 +12,7 @@ import typer
 from rich.text import Text
 
 from orchestrator.cli.client import OperatorClient
+from orchestrator.cli.consent import agreed_to
 from orchestrator.cli.failures import FAILED, CommandFailed, UsageMistake
 from orchestrator.cli.invocation import AsJson, finish, settings_from_environment
 from orchestrator.cli.output import Output
@@ -61,8 +62,11 @@ def show(name: str, as_json: AsJson = False) -> None:
             ("sandboxed jobs", "see it" if tool["hosted"] else f"do not see it: {tool['hidden_reason']}"),
             ("approval", tool["approval"]),
             ("policy", ", ".join(_policy(tool))),
+            ("may", "; ".join(tool["grants"]) or "reach nothing"),
             ("description", tool["description"]),
         )
+        if tool["source"] != "wasm":
+            facts = tuple(fact for fact in facts if fact[0] != "may")
         lines = [f"{label:<15} {one_line(value, 2000)}" for label, value in facts]
         schema = visible(json.dumps(tool["parameters"], ensure_ascii=False, indent=2))
         verdicts = checked.get(tool["name"], [])
@@ -130,18 +134,22 @@ def add(
     sidecar: Annotated[
         Path | None, typer.Option(help="Its capabilities file, if it is not beside it.")
     ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Agree to what it asks for.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take a WASM tool in, or another version of it."""
+    """Take a WASM tool in, or another version of it; says first what it asks for."""
     settings, output = settings_from_environment(), Output(as_json)
     if file.suffix != ".wasm":
         raise UsageMistake(f"{file} is not named *.wasm; a WASM tool is called as its file is")
     beside = file.with_name(f"{file.stem}.capabilities.json")
     chosen = sidecar or (beside if beside.exists() else None)
-    body = {"wasm": _base64(file), "sidecar": _base64(chosen) if chosen else None}
+    body: dict[str, Any] = {"wasm": _base64(file), "sidecar": _base64(chosen) if chosen else None}
 
     async def work() -> None:
         async with desk_for(settings, output.say) as client:
+            if chosen:
+                asks = await client.post("/api/v1/tools/wasm/asks", {"sidecar": body["sidecar"]})
+                body["agreed"] = agreed_to(file.stem, asks, output, yes=yes)
             tool: dict[str, Any] = await client.put(
                 f"/api/v1/tools/wasm/{_name(file.stem)}", body, timeout_s=_ADD_S
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal
 
@@ -200,6 +201,11 @@ class ToolDetail(ToolSummary):
     read_only: bool
     idempotent: bool
     destructive: bool
+    grants: list[str] = []
+
+    def granting(self, grants: Sequence[str]) -> ToolDetail:
+        """The same, with what the tool may reach."""
+        return self.model_copy(update={"grants": list(grants)})
 
     @classmethod
     def of(cls, view: ToolView) -> ToolDetail:
@@ -270,6 +276,13 @@ class WasmRequest(OperatorRequest):
 
     wasm: str
     sidecar: str | None = None
+    agreed: bool = False
+
+
+class SidecarRequest(OperatorRequest):
+    """A capabilities file, base64."""
+
+    sidecar: str
 
 
 class McpView(BaseModel):

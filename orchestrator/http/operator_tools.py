@@ -17,6 +17,7 @@ from orchestrator.http.operator_messages import (
     McpRequest,
     McpView,
     ProviderView,
+    SidecarRequest,
     ToolCallRequest,
     ToolDetail,
     ToolSummary,
@@ -50,7 +51,7 @@ def _tool_routes(router: APIRouter, desk: ToolDesk) -> None:
 
     @router.get("/tools/{name}", summary="One tool as models see it")
     async def get_tool(name: str) -> ToolDetail:
-        return ToolDetail.of(desk.view(name))
+        return ToolDetail.of(desk.view(name)).granting(await desk.granted(name))
 
     @router.post("/tools/check", summary="How each provider family sees the tools")
     async def check(asked: CheckRequest) -> dict[str, list[ProviderView]]:
@@ -65,7 +66,12 @@ def _tool_routes(router: APIRouter, desk: ToolDesk) -> None:
     @router.put("/tools/wasm/{stem}", status_code=201, summary="Take a WASM tool in")
     async def put_wasm(stem: str, asked: WasmRequest) -> ToolDetail:
         sidecar = None if asked.sidecar is None else _bytes(asked.sidecar)
-        return ToolDetail.of(await desk.add_wasm(stem, _bytes(asked.wasm), sidecar))
+        view = await desk.add_wasm(stem, _bytes(asked.wasm), sidecar, agreed=asked.agreed)
+        return ToolDetail.of(view).granting(await desk.granted(view.entry.name))
+
+    @router.post("/tools/wasm/asks", summary="What a WASM tool's sidecar asks for")
+    async def post_asks(asked: SidecarRequest) -> list[str]:
+        return list(desk.asks(_bytes(asked.sidecar)))
 
     @router.delete("/tools/{name}", status_code=204, summary="Remove a WASM tool")
     async def delete(name: str) -> None:

@@ -16,6 +16,10 @@ class WasmLoader(Protocol):
         """Load one file; what is wrong with it is the offer's reason, never an exception."""
         ...
 
+    def asks(self, sidecar: bytes) -> Sequence[str]:
+        """What a sidecar grants, a line for each thing a person agrees to; none of one that is broken."""
+        ...
+
     async def load_directory(self, directory: Path) -> Sequence[Offer]:
         """Load every `*.wasm` file in a directory."""
         ...

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from orchestrator.domain.shaping.family import FAMILIES, Family
 from orchestrator.domain.shaping.tool import ShapedTool, shape_tools
-from orchestrator.errors import BadRequest, Conflict, NotFound
+from orchestrator.errors import BadRequest, Conflict, ConsentMissing, NotFound
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.tool_sources import WasmLoader
 from tool_registry.context import ToolContext
@@ -100,12 +100,40 @@ class ToolDesk:
         context = ToolContext(OPERATOR_JOB, self._ids.new(), agent=OPERATOR_JOB, grants=frozenset({name}))
         return await self._executor.execute(name, params, context)
 
-    async def add_wasm(self, stem: str, wasm: bytes, sidecar: bytes | None) -> ToolView:
+    def asks(self, sidecar: bytes) -> tuple[str, ...]:
+        """What a WASM tool's sidecar asks for, a line for each thing to agree to."""
+        return tuple(self._wasm.asks(sidecar))
+
+    async def granted(self, name: str) -> tuple[str, ...]:
+        """What a registered tool was granted, in the same words; only WASM tools are.
+
+        Raises:
+            NotFound: there is none of this name.
+        """
+        entry = self._entry(name)
+        if entry.traits.source is not ToolSource.WASM:
+            return ()
+        _, sidecar = _pair(self._tools_dir / entry.traits.owner)
+        return self.asks(await asyncio.to_thread(_content, sidecar))
+
+    async def add_wasm(
+        self, stem: str, wasm: bytes, sidecar: bytes | None, *, agreed: bool = False
+    ) -> ToolView:
         """Take a WASM tool in, or another version of it.
+
+        Args:
+            stem: its name.
+            wasm: the component.
+            sidecar: its capabilities file.
+            agreed: a person has seen what that file asks for.
 
         Raises:
             BadRequest: it can't be used; nothing changed.
+            ConsentMissing: it asks for something and nobody agreed; nothing changed.
         """
+        asks = self.asks(sidecar or b"")
+        if asks and not agreed:
+            raise ConsentMissing(f"{stem[:64]} asks to {'; '.join(asks)}; add it with consent", asks=asks)
         if not _FILE_STEM.fullmatch(stem):
             raise BadRequest(f"{stem[:80]!r} can't be a tool's name; use a-z, A-Z, 0-9, _ and -, 64 at most")
         async with self._changing:
@@ -163,7 +191,7 @@ def _view(entry: Entry) -> ToolView:
     return ToolView(entry, verdict.reason if isinstance(verdict, Hidden) else "")
 
 
-def _pair(path: Path) -> Iterable[Path]:
+def _pair(path: Path) -> tuple[Path, Path]:
     return path, path.with_name(path.stem + _SIDECAR)
 
 
@@ -181,6 +209,13 @@ def _move_pair(source: Path, target: Path) -> None:
             os.replace(here, there)  # noqa: PTH105 - both are paths already
         else:
             there.unlink(missing_ok=True)
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 def _remove_pair(path: Path) -> None:

@@ -49,6 +49,7 @@ OPERATOR_ROUTES = [
     ("POST", "tools/check"),
     ("POST", "tools/echo/call"),
     ("PUT", "tools/wasm/calc"),
+    ("POST", "tools/wasm/asks"),
     ("DELETE", "tools/echo"),
     ("GET", "mcp"),
     ("PUT", "mcp/x"),

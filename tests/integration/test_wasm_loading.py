@@ -239,9 +239,9 @@ async def test_overrides_do_not_hide_a_guest_that_cant_start(shop: Workshop) -> 
 
 
 async def test_a_bad_sidecar_refuses_its_tool_and_names_itself(shop: Workshop) -> None:
-    offer = await shop.offer(Source(), sidecar={"version": 1, "http": {"allow": []}})
+    offer = await shop.offer(Source(), sidecar={"version": 1, "http": {"alow": []}})
     assert offer.state is ToolState.FAILED_TO_LOAD
-    assert offer.reason.startswith("guest.capabilities.json: 'http' is a capability")
+    assert offer.reason.startswith("guest.capabilities.json: http.alow: Extra inputs")
 
 
 async def test_a_bad_file_never_holds_up_its_neighbours(shop: Workshop) -> None:

@@ -60,10 +60,66 @@ def test_anything_but_the_known_keys_is_an_error(tmp_path: Path, text: str, said
     assert len(str(caught.value)) < 500
 
 
-@pytest.mark.parametrize("key", ["http", "secrets", "workspace", "tools"])
-def test_a_capability_of_a_later_version_is_refused_not_ignored(tmp_path: Path, key: str) -> None:
-    with pytest.raises(BadSidecar, match=f"'{key}' is a capability that this version does not grant yet"):
-        read_sidecar(write(tmp_path, f'{{"version":1,"{key}":{{}}}}'))
+FULL = """{"version": 1,
+  "http": {
+    "allow": [{"host": "API.example.org.", "path_prefix": "/repos", "methods": ["get", "POST"]}, {"host": "*.b.org"}],
+    "credentials": {"main": {"secret": "github", "in": "bearer", "hosts": ["api.example.org"]}},
+    "rate_limit": {"calls": 5, "per_s": 60},
+    "allow_private": true
+  },
+  "secrets": {"exists": ["github"]},
+  "workspace": {"read": ["docs/", "."]},
+  "tools": {"search": "notes_search", "calc": "calc"}
+}"""
+
+
+def test_what_it_asks_for_is_told_in_full(tmp_path: Path) -> None:
+    assert read_sidecar(write(tmp_path, FULL)).asks() == (
+        "send GET, POST to https://api.example.org/repos",
+        "send GET, HEAD to https://*.b.org/",
+        "reach private and local addresses too",
+        "have the secret github added to requests to api.example.org; it never sees the value",
+        "know whether the secret github exists",
+        "read docs in the workspace, as the job began",
+        "read the whole workspace, as the job began",
+        "call the tool notes_search (as search)",
+        "call the tool calc",
+    )
+    assert read_sidecar(tmp_path / "absent.json").asks() == ()
+
+
+@pytest.mark.parametrize(
+    ("grant", "said"),
+    [
+        ('"http":{"alow":[]}', "http.alow: Extra inputs are not permitted"),
+        ('"http":{"allow":[{"host":"https://a.org"}]}', "http.allow.0.host: Value error, a host is a name"),
+        ('"http":{"allow":[{"host":"a.*.org"}]}', "a host is a name"),
+        ('"http":{"allow":[{"host":"a.org","scheme":"ftp"}]}', "http.allow.0.scheme"),
+        ('"http":{"allow":[{"host":"a.org","path_prefix":"x"}]}', "a path prefix starts with /"),
+        ('"http":{"allow":[{"host":"a.org","path_prefix":"/a/../b"}]}', "a path prefix starts with /"),
+        ('"http":{"allow":[{"host":"a.org","methods":["CONNECT"]}]}', "not a method"),
+        ('"http":{"credentials":{"a":{"secret":"s","in":"bearer","hosts":["*"]}}}', "named in full"),
+        ('"http":{"credentials":{"a":{"secret":"s","in":"bearer","hosts":[]}}}', "at least 1 item"),
+        ('"http":{"credentials":{"a":{"secret":"s","in":"header","hosts":["a.org"]}}}', "needs 'name'"),
+        (
+            '"http":{"credentials":{"a":{"secret":"s","in":"basic","name":"abc","hosts":["a.org"]}}}',
+            "takes no",
+        ),
+        (
+            '"http":{"credentials":{"a":{"secret":"s","in":"header","name":"Host","hosts":["a.org"]}}}',
+            "no header for a credential",
+        ),
+        ('"http":{"rate_limit":{"calls":0,"per_s":1}}', "http.rate_limit.calls"),
+        ('"workspace":{"read":["../x"]}', "a path inside the workspace"),
+        ('"workspace":{"read":["/etc"]}', "a path inside the workspace"),
+        ('"tools":{"a":""}', "tools.a"),
+        ('"secrets":{"exists":"github"}', "secrets.exists"),
+    ],
+)
+def test_a_grant_that_means_nothing_is_an_error(tmp_path: Path, grant: str, said: str) -> None:
+    with pytest.raises(BadSidecar) as caught:
+        read_sidecar(write(tmp_path, f'{{"version":1,{grant}}}'))
+    assert said in str(caught.value)
 
 
 def test_a_limit_can_be_lowered_only(tmp_path: Path) -> None:

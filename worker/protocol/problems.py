@@ -26,6 +26,7 @@ STATUS: dict[str, int] = {
     "idempotency_conflict": 409,
     "conflict": 409,
     "changes_missing": 409,
+    "consent_missing": 409,
     "payload_too_large": 413,
     "invalid_params": 422,
     "registration_refused": 422,

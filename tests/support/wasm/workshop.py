@@ -16,7 +16,8 @@ from tool_registry.context import ToolContext
 from tool_registry.registry import Offer
 from tool_registry.tool import Tool
 from tool_registry.visibility import ToolState
-from wasm_tools.host import Host
+from wasm_tools.granted_host import Outside
+from wasm_tools.host import Hosts
 from wasm_tools.limits import Limits
 from wasm_tools.loading import load_wasm_tool
 from wasm_tools.runtime import WasmRuntime
@@ -44,24 +45,29 @@ class Workshop:
         source: Source,
         *,
         sidecar: dict[str, Any] | None = None,
-        host: Host | None = None,
+        host: Hosts | None = None,
+        outside: Outside = Outside(),  # noqa: B008
         limits: Limits = Limits(),  # noqa: B008
         name: str = "guest",
     ) -> Offer:
         path = build(source, self.directory / f"{name}.wasm")
         if sidecar is not None:
             (self.directory / f"{name}.capabilities.json").write_text(json.dumps(sidecar))
-        return await load_wasm_tool(path, self.runtime, host=host, ceiling=limits)
+        return await load_wasm_tool(path, self.runtime, host=host, outside=outside, ceiling=limits)
 
     async def tool(
         self,
         source: Source,
         *,
-        host: Host | None = None,
+        sidecar: dict[str, Any] | None = None,
+        host: Hosts | None = None,
+        outside: Outside = Outside(),  # noqa: B008
         limits: Limits = Limits(),  # noqa: B008
         name: str = "guest",
     ) -> Tool:
-        offer = await self.offer(source, host=host, limits=limits, name=name)
+        offer = await self.offer(
+            source, sidecar=sidecar, host=host, outside=outside, limits=limits, name=name
+        )
         assert offer.state is ToolState.ACTIVE, offer.reason
         return offer.tool
 

@@ -1,0 +1,114 @@
+"""WASM tools through the operator API and a worker's hands: consent, and grants that lead somewhere (BR-095)."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+from tests.integration.test_wasm_grants import ASK_SECRET, INVOKE, READ
+from tests.support.orchestrator import Wired, problem
+from tests.support.wasm.guests import Source, build
+
+WASM = "/api/v1/tools/wasm"
+
+
+def _encoded(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def upload(tmp_path: Path, source: Source, grants: dict[str, Any] | None, **more: Any) -> dict[str, Any]:
+    wasm = build(source, tmp_path / "guest.wasm").read_bytes()
+    sidecar = None if grants is None else _encoded(json.dumps({"version": 1, **grants}).encode())
+    return {"wasm": _encoded(wasm), "sidecar": sidecar, **more}
+
+
+async def test_a_tool_that_asks_for_something_is_added_with_consent_only(
+    orchestrator: Wired, tmp_path: Path
+) -> None:
+    body = upload(tmp_path, ASK_SECRET, {"secrets": {"exists": ["github"]}})
+    asked = ["know whether the secret github exists"]
+    answer = await orchestrator.operator.post(f"{WASM}/asks", json={"sidecar": body["sidecar"]})
+    assert answer.json() == asked
+    refused = problem(await orchestrator.operator.put(f"{WASM}/guest", json=body))
+    assert (refused["status"], refused["code"]) == (409, "consent_missing")
+    assert asked[0] in refused["detail"]
+    assert not list((orchestrator.settings.home / "tools").rglob("*.wasm"))
+    added = await orchestrator.operator.put(f"{WASM}/guest", json={**body, "agreed": True})
+    assert added.status_code == 201
+    shown = (await orchestrator.operator.get("/api/v1/tools/guest")).json()
+    assert added.json()["grants"] == shown["grants"] == asked
+    worker = await orchestrator.worker()
+    assert (await worker.execute("guest", {"text": "github"})).json()["output"]["result"] == "0"
+    await orchestrator.stores.secrets.set("github", "value-of-the-secret")
+    assert (await worker.execute("guest", {"text": "github"})).json()["output"]["result"] == "1"
+
+
+async def test_a_tool_that_asks_for_nothing_needs_no_consent(orchestrator: Wired, tmp_path: Path) -> None:
+    for grants in (None, {}, {"limits": {"timeout_s": 2}}):
+        added = await orchestrator.operator.put(f"{WASM}/guest", json=upload(tmp_path, Source(), grants))
+        assert added.status_code == 201
+        assert added.json()["grants"] == []
+    broken = {"sidecar": _encoded(b"{")}
+    assert (await orchestrator.operator.post(f"{WASM}/asks", json=broken)).json() == []
+
+
+async def test_a_tool_reads_the_workspace_that_its_job_began_with(
+    orchestrator: Wired, tmp_path: Path
+) -> None:
+    """BR-094: regular files under what is granted; a link is followed nowhere."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for name, data in (
+            ("./data/a.txt", b"old"),
+            ("data/a.txt", b"new \xc3\xa9"),
+            ("data/" + "long/" * 40 + "b", b"deep"),
+        ):
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+        for name, target in (("data/link", "/etc/hostname"), ("data/inner", "a.txt")):
+            link = tarfile.TarInfo(name)
+            link.type, link.linkname = tarfile.SYMTYPE, target
+            tar.addfile(link)
+        empty = tarfile.TarInfo("data/empty")
+        tar.addfile(empty)
+    stored = (await orchestrator.operator.put("/api/v1/workspaces", content=packed.getvalue())).json()
+    body = upload(tmp_path, READ, {"workspace": {"read": ["data"]}}, agreed=True)
+    assert (await orchestrator.operator.put(f"{WASM}/guest", json=body)).status_code == 201
+    worker = await orchestrator.worker(workspace_sha256=stored["sha256"])
+    paths = (
+        "data/a.txt",
+        "data/" + "long/" * 40 + "b",
+        "data/empty",
+        "data/link",
+        "data/inner",
+        "data",
+        "data/absent",
+    )
+    answers = [(await worker.execute("guest", {"text": path})).json()["output"]["result"] for path in paths]
+    assert answers == ["new \u00e9", "deep", "", "0", "0", "0", "0"]
+    without = await orchestrator.worker()
+    assert (await without.execute("guest", {"text": "data/a.txt"})).json()["output"]["result"] == "0"
+
+
+async def test_a_tool_calls_another_as_its_job_could_and_no_further(
+    orchestrator: Wired, tmp_path: Path
+) -> None:
+    """The other tool's schema, visibility and approval hold as for a call of the job's own."""
+    body = upload(tmp_path, Source(), {"approval": "always"}, agreed=True)
+    assert (await orchestrator.operator.put(f"{WASM}/inner", json=body)).status_code == 201
+    body = upload(tmp_path, INVOKE, {"tools": {"other": "inner"}}, agreed=True)
+    assert (await orchestrator.operator.put(f"{WASM}/guest", json=body)).status_code == 201
+    plain, granted = await orchestrator.worker(), await orchestrator.worker(grants=["inner"])
+    refused = (await plain.execute("guest", {"text": "x"})).json()["output"]
+    assert refused["result"].startswith("tool_not_hosted: ")
+    assert (await granted.execute("guest", {"text": "x"})).json()["output"]["result"] == '{"text":"x"}'
+    wrong = (await granted.execute("guest", {"text": "x", "more": 1})).json()
+    assert wrong["output"]["result"] == '{"text":"x","more":1}'
+    calls = (await orchestrator.operator.get(f"/api/v1/jobs/{granted.job_id}/calls")).json()
+    rows = calls["calls"] if isinstance(calls, dict) else calls
+    assert "inner" in json.dumps(rows)

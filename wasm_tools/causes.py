@@ -40,6 +40,22 @@ class Failure:
     message: str
 
 
+_OWN_FAULT = (
+    "the arguments fitted the schema in the tool list, and the tool broke on them: try others, or another way"
+)
+_TOO_MUCH = "ask it for less at once, within the schema in the tool list"
+HINTS = {
+    Cause.TIMEOUT: _TOO_MUCH,
+    Cause.OUT_OF_MEMORY: _TOO_MUCH,
+    Cause.LIMIT: _TOO_MUCH,
+    Cause.TRAP: _OWN_FAULT,
+    Cause.STACK_OVERFLOW: _OWN_FAULT,
+    Cause.BAD_RESULT: _OWN_FAULT,
+    Cause.EXIT: _OWN_FAULT,
+    Cause.HOST_REFUSED: "the tool was not granted what it tried; other arguments may stay within what it was",
+}
+"""What a model may do next. It points at the schema that it was shown, and never says another one."""
+
 _TRAPS = (
     ("integer divide by zero", "it divided by zero"),
     ("integer overflow", "an integer overflowed"),

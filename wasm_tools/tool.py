@@ -13,7 +13,7 @@ from tool_registry.errors import ToolFailed, ToolTimeout
 from tool_registry.output import ToolOutput
 from tool_registry.tool import ToolTraits
 from wasm_tools.call import Answer, Guest
-from wasm_tools.causes import Cause, Failure
+from wasm_tools.causes import HINTS, Cause, Failure
 from wasm_tools.host import Host, Hosts
 from wasm_tools.limits import Limits
 from wasm_tools.runtime import WasmRuntime
@@ -63,7 +63,7 @@ class WasmTool:
         if isinstance(answer, Answer):
             return ToolOutput(answer.text, is_error=answer.is_error)
         kind = ToolTimeout if answer.cause is Cause.TIMEOUT else ToolFailed
-        raise kind(answer.message, cause=answer.cause.value)
+        raise kind(answer.message, cause=answer.cause.value, hint=HINTS.get(answer.cause))
 
     def _call(
         self, state: CallState, host: Host, params_json: str, context_json: str, context: ToolContext

@@ -111,6 +111,24 @@ def test_a_wasm_file_that_is_no_component_is_refused_and_leaves_nothing(
     refused(without_engine.run("tools", "add", str(tmp_path / "none.wasm")), 2, "can't be read")
 
 
+def test_what_a_wasm_tool_asks_for_is_shown_and_needs_a_yes(
+    without_engine: CommandLine, tmp_path: Path
+) -> None:
+    """BR-095: nobody at the terminal means no."""
+    tool = tmp_path / "calc.wasm"
+    tool.write_bytes((ROOT / "wasm_tools" / "guests" / "calc" / "calc.wasm").read_bytes())
+    grants = {"version": 1, "http": {"allow": [{"host": "api.example.org"}]}}
+    (tmp_path / "calc.capabilities.json").write_text(json.dumps(grants))
+    ran = without_engine.run("tools", "add", str(tool))
+    refused(ran, 1, "was not added")
+    line = "send GET, HEAD to https://api.example.org/"
+    assert line in ran.out + ran.err
+    assert not list((without_engine.home / "tools").rglob("*.wasm"))
+    added = without_engine.run("tools", "add", str(tool), "--yes", "--json")
+    assert added.exit_code == 0, added.err
+    assert json.loads(added.out)["grants"] == [line]
+
+
 def test_a_server_that_never_answers_fails_its_test_in_time(without_engine: CommandLine) -> None:
     without_engine.home.mkdir()
     entry = {"command": "sleep", "args": ["1000"], "start_timeout_s": 1}

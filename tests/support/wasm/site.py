@@ -8,8 +8,10 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -46,10 +48,10 @@ class Site:
 
 @contextmanager
 def site(pages: dict[str, Answer], *, tls: ssl.SSLContext | None = None) -> Generator[Site]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    made = Site(0, pages)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, made))
     server.daemon_threads = True
-    made = Site(server.server_address[1], pages)
-    server.site = made  # type: ignore[attr-defined]
+    made.port = server.server_port
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -63,6 +65,10 @@ def site(pages: dict[str, Answer], *, tls: ssl.SSLContext | None = None) -> Gene
 
 
 class _Handler(BaseHTTPRequestHandler):
+    def __init__(self, site: Site, *args: Any) -> None:
+        self._site = site
+        super().__init__(*args)
+
     def handle(self) -> None:
         try:
             super().handle()
@@ -70,12 +76,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True  # the client left, or believed no certificate
 
     def _answer(self) -> None:
-        site: Site = self.server.site  # type: ignore[attr-defined]
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         asked = Asked(self.command, self.path, dict(self.headers.items()), body)
-        site.asked.append(asked)
-        page = site.pages.get(self.path.partition("?")[0], Page(b"nothing here", 404))
-        page = page if isinstance(page, Page) else page(asked)
+        self._site.asked.append(asked)
+        found = self._site.pages.get(self.path.partition("?")[0], Page(b"nothing here", 404))
+        page = found if isinstance(found, Page) else found(asked)
         self.send_response(page.status)
         for name, value in page.headers.items():
             self.send_header(name, value)

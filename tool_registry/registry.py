@@ -23,11 +23,13 @@ class Offer:
     Attributes:
         state: anything but `ACTIVE` keeps it out of every catalogue.
         reason: why it is not active; shown to operators.
+        also: what comes and goes with it, where one file holds several tools.
     """
 
     tool: Tool
     state: ToolState = ToolState.ACTIVE
     reason: str = ""
+    also: tuple[Offer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,7 @@ class ToolRegistry:
         Raises:
             ValueError: a tool is another owner's.
         """
+        offers = [one for offer in offers for one in (offer, *offer.also)]
         if any(offer.tool.traits.owner != owner for offer in offers):
             raise ValueError(f"an offer among those of {owner} names another owner")
         before = {entry.name for entry in self._entries.values() if entry.traits.owner == owner}

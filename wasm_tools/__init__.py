@@ -1,10 +1,11 @@
 """WASM components as tools.
 
-A tool is a component of the world `portside:tool/sandboxed-tool` (`wit/world.wit`). From a file to a
-call, each step in a module of its own:
+A tool is a component of the world `portside:tool/sandboxed-tool` (`wit/world.wit`), or a function that any
+other component exports. From a file to a call, each step in a module of its own:
 
     component_file  is it a component at all?
     compile, cache  machine code, made in a throw-away process and kept
+    typed, wit_types  functions of other worlds as tools, their types as JSON
     surface         does it import and export what we offer and expect?
     loading         schema, description and sidecar: the tool, or the reason why not
     tool, runtime   a call from the event loop to a thread and back, within its time

@@ -18,6 +18,8 @@ from wasm_tools.limits import Limits
 from wasm_tools.link import SleepDenied, make_linker, make_record, sealed_wasi
 from wasm_tools.state import CallState
 from wasm_tools.surface import TOOL_INTERFACE, Surface
+from wasm_tools.typed import TypedExport, call_export
+from wasm_tools.wit_types import NoJson
 
 _MOST_TICKS_BETWEEN_CHECKS = 10
 _DEADLINE_CALLBACK = ctypes.CFUNCTYPE(
@@ -62,21 +64,39 @@ class Guest:
     ) -> Answer | Failure:
         """Call `execute`. Never raises what a guest or a host function can provoke."""
         request = make_record(params=params_json, context=context_json)
-        result = self._run(state, host, "execute", request)
+        result = self._run(state, host, lambda store, one: _export(store, one, "execute")(store, request))
         return result if isinstance(result, Failure) else _answer(result, state.limits)
+
+    @property
+    def typed(self) -> tuple[TypedExport, ...]:
+        """Its functions, where it is of another world than ours."""
+        return self._surface.typed
+
+    def call(
+        self, state: CallState, host: Host, export: TypedExport, params: dict[str, Any]
+    ) -> Answer | Failure:
+        """Call a function of another world. Never raises what a guest or a host function can provoke."""
+        try:
+            result = self._run(state, host, lambda store, one: call_export(store, one, export, params))
+        except NoJson as error:
+            return Answer(f"the arguments fit the schema, but {error}", is_error=True)
+        if isinstance(result, Failure):
+            return result
+        text, is_error = result
+        return _too_long(text, state.limits) or Answer(text, is_error=is_error)
 
     def text(self, state: CallState, function: str) -> str | Failure:
         """Call `schema` or `description`, without any capability."""
-        result = self._run(state, RefusingHost(), function)
+        result = self._run(state, RefusingHost(), lambda store, one: _export(store, one, function)(store))
         if isinstance(result, Failure):
             return result
         return _too_long(result, state.limits) or result
 
     def link(self, state: CallState) -> Failure | None:
         """Make an instance and call nothing; None is success."""
-        return self._run(state, RefusingHost(), None)
+        return self._run(state, RefusingHost(), lambda _store, _one: None)
 
-    def _run(self, state: CallState, host: Host, function: str | None, *args: Any) -> Any:
+    def _run(self, state: CallState, host: Host, work: Callable[[Store, Instance], Any]) -> Any:
         if state.has_to_end():
             return _ended(state)
         linker = make_linker(self._engine.engine, self._surface, state, host, self._now_ms)
@@ -84,8 +104,7 @@ class Guest:
             with self._engine.ticking(), Store(self._engine.engine) as store:
                 check = _arm(store, state)
                 try:
-                    instance = linker.instantiate(store, self._component)
-                    return None if function is None else _export(store, instance, function)(store, *args)
+                    return work(store, linker.instantiate(store, self._component))
                 except WasmtimeError as error:
                     return _failure(state, error)
                 finally:

@@ -8,7 +8,10 @@ from pathlib import Path
 MAX_COMPONENT_BYTES = 64 << 20
 COMPONENT_MAGIC = b"\0asm\x0d\0\x01\0"
 _CORE_MAGIC = b"\0asm\x01\0\0\0"
-_EXPECTED = "expected a WebAssembly component of the world portside:tool/sandboxed-tool@1.0.0"
+_EXPECTED = (
+    "expected a WebAssembly component of the world portside:tool/sandboxed-tool@1.0.0, or of another world "
+    "with typed functions"
+)
 
 
 class NotAComponent(Exception):

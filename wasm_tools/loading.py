@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -86,6 +86,10 @@ async def load_wasm_tool(
         wasm = await asyncio.to_thread(read_component, path)
         guest = await runtime.prepare(wasm)
         reading = _Reading(guest, runtime, limits.for_registration())
+        if guest.typed:
+            await reading.link()
+            hosts = host or _hosts(path, sidecar, limits, runtime, outside)
+            return _typed_offer(path, sidecar, limits, guest, runtime, hosts)
         description = await _description(reading, sidecar)
         schema = await _schema(reading, sidecar)
     except BadSidecar as error:
@@ -100,6 +104,33 @@ async def load_wasm_tool(
     if schema is None:
         return Offer(tool, ToolState.NEEDS_SCHEMA, f"{path.name}: {_NO_SCHEMA}{sidecar_path(path).name}")
     return Offer(tool)
+
+
+def _typed_offer(
+    path: Path, sidecar: Sidecar, limits: Limits, guest: Guest, runtime: WasmRuntime, hosts: Hosts
+) -> Offer:
+    """One tool for each function, all of one owner.
+
+    Raises:
+        BadSidecar: it speaks of what the component has not.
+    """
+    known = {name for export in guest.typed for name in (export.full_name, export.short_name)}
+    unknown = sorted(sidecar.exports.keys() - known)
+    if unknown:
+        raise BadSidecar(f"exports.{unknown[0]}: the component has {', '.join(sorted(known))[:300]}")
+    if sidecar.overrides_schema or sidecar.description is not None:
+        raise BadSidecar(
+            "'schema' and 'description' are for a component of our world; describe functions in 'exports'"
+        )
+    offers: list[Offer] = []
+    for export in guest.typed:
+        said = sidecar.exports.get(export.full_name) or sidecar.exports.get(export.short_name)
+        description = said.description if said else f"{export.full_name} of the component {path.stem}."
+        name = f"{path.stem}_{export.short_name}"
+        definition = ToolDefinition(name, description, schema_text(export.schema()))
+        traits = replace(_traits(path, sidecar, limits), original_name=export.full_name)
+        offers.append(Offer(WasmTool(definition, traits, guest, runtime, limits, hosts, export)))
+    return replace(offers[0], also=tuple(offers[1:]))
 
 
 class WasmFiles:

@@ -34,12 +34,23 @@ class SidecarLimits(Strict):
     http_bytes: int | None = Field(default=None, ge=0)
 
 
+class SidecarExport(Strict):
+    """What is said of one function of a component that is of another world than ours."""
+
+    description: str
+
+
 class Sidecar(Grants):
-    """The file's content. `description` and `parameters` (the key `schema`) win over the guest's."""
+    """The file's content. `description` and `parameters` (the key `schema`) win over the guest's.
+
+    Attributes:
+        exports: by a function's full or short name.
+    """
 
     version: Literal[1]
     description: str | None = None
     parameters: Any = Field(default=None, alias="schema")
+    exports: dict[str, SidecarExport] = Field(default_factory=dict[str, SidecarExport])
     limits: SidecarLimits = SidecarLimits()
     approval: Literal["never", "always"] = "never"
     read_only: bool = False

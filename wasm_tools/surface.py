@@ -14,6 +14,8 @@ from typing import Any
 from wasmtime import Engine
 from wasmtime import component as wc
 
+from wasm_tools.typed import TypedExport, read_exports
+
 HOST_INTERFACE = "portside:tool/host@1.0.0"
 TOOL_INTERFACE = "portside:tool/tool@1.0.0"
 WORLD = "portside:tool/sandboxed-tool@1.0.0"
@@ -50,11 +52,13 @@ class Surface:
         host_functions: names of our host interface's functions.
         uses_wasi: it imports some WASI interface.
         clock_versions: versions of the monotonic clock it imports, each shadowed.
+        typed: its functions, where it is of another world than ours.
     """
 
     host_functions: tuple[str, ...]
     uses_wasi: bool
     clock_versions: tuple[str, ...]
+    typed: tuple[TypedExport, ...] = ()
 
 
 def read_surface(engine: Engine, component: wc.Component) -> Surface:
@@ -63,7 +67,12 @@ def read_surface(engine: Engine, component: wc.Component) -> Surface:
     Raises:
         UnfitComponent: an import we don't offer, a missing export, or a signature that differs.
     """
-    _check_exports(_functions(component.type.exports(engine), engine))
+    exports = _functions(component.type.exports(engine), engine)
+    typed: tuple[TypedExport, ...] = ()
+    if TOOL_INTERFACE in exports:
+        _check_exports(exports[TOOL_INTERFACE])
+    else:
+        typed = _typed(engine, component, exports)
     host: tuple[str, ...] = ()
     clocks: list[str] = []
     uses_wasi = False
@@ -81,14 +90,21 @@ def read_surface(engine: Engine, component: wc.Component) -> Surface:
                 f"it imports '{name}', which is not offered; a tool may import {HOST_INTERFACE} and WASI 0.2 "
                 "without wasi:http"
             )
-    return Surface(host, uses_wasi, tuple(clocks))
+    return Surface(host, uses_wasi, tuple(clocks), typed)
 
 
-def _check_exports(exports: Mapping[str, Mapping[str, str]]) -> None:
-    functions = exports.get(TOOL_INTERFACE)
-    if functions is None:
-        found = ", ".join(sorted(exports)) or "nothing"
-        raise UnfitComponent(f"it exports {found}; expected {TOOL_INTERFACE}: build it for the world {WORLD}")
+def _typed(engine: Engine, component: wc.Component, exports: Mapping[str, object]) -> tuple[TypedExport, ...]:
+    typed, left_out = read_exports(engine, component)
+    if typed:
+        return tuple(typed)
+    found = ", ".join(left_out or sorted(exports)) or "nothing"
+    raise UnfitComponent(
+        f"it exports {found}; expected {TOOL_INTERFACE}, or functions whose types can be written as JSON: "
+        f"build it for the world {WORLD}"
+    )
+
+
+def _check_exports(functions: Mapping[str, str]) -> None:
     for name, expected in _TOOL_SIGNATURES.items():
         if functions.get(name) != expected:
             raise UnfitComponent(

@@ -18,6 +18,7 @@ from wasm_tools.host import Host, Hosts
 from wasm_tools.limits import Limits
 from wasm_tools.runtime import WasmRuntime
 from wasm_tools.state import CallState
+from wasm_tools.typed import TypedExport
 
 _LOG = logging.getLogger(__name__)
 _LEVELS = {"trace": 5, "debug": 10, "info": 20, "warn": 30, "error": 40}
@@ -34,6 +35,7 @@ class WasmTool:
         runtime: WasmRuntime,
         limits: Limits,
         hosts: Hosts,
+        export: TypedExport | None = None,
     ) -> None:
         self.definition = definition
         self.traits = traits
@@ -41,6 +43,7 @@ class WasmTool:
         self._runtime = runtime
         self._limits = limits
         self._hosts = hosts
+        self._export = export
 
     async def execute(self, params: dict[str, Any], context: ToolContext) -> ToolOutput:
         """Run one call.
@@ -50,12 +53,10 @@ class WasmTool:
             ToolFailed: it crashed, or broke its contract; `cause` says how.
             ToolUnavailable: no thread was free; it did not run.
         """
-        params_json = json.dumps(params, separators=(",", ":"), allow_nan=False)
-        context_json = json.dumps({"job_id": context.job_id, "call_id": context.call_id})
         host = self._hosts.open(context)
         try:
             answer = await self._runtime.run(
-                lambda state: self._call(state, host, params_json, context_json, context),
+                lambda state: self._call(state, host, params, context),
                 self._limits_for(context),
             )
         finally:
@@ -66,9 +67,14 @@ class WasmTool:
         raise kind(answer.message, cause=answer.cause.value, hint=HINTS.get(answer.cause))
 
     def _call(
-        self, state: CallState, host: Host, params_json: str, context_json: str, context: ToolContext
+        self, state: CallState, host: Host, params: dict[str, Any], context: ToolContext
     ) -> Answer | Failure:
-        answer = self._guest.execute(state, host, params_json, context_json)
+        if self._export is None:
+            params_json = json.dumps(params, separators=(",", ":"), allow_nan=False)
+            context_json = json.dumps({"job_id": context.job_id, "call_id": context.call_id})
+            answer = self._guest.execute(state, host, params_json, context_json)
+        else:
+            answer = self._guest.call(state, host, self._export, params)
         for line in state.logs:
             _LOG.log(
                 _LEVELS[line.level],

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from orchestrator.cli.added_tools import as_models_see
 from orchestrator.cli.client import OperatorClient
 from orchestrator.cli.consent import agreed_to
 from orchestrator.cli.failures import FAILED, CommandFailed, UsageMistake
@@ -153,12 +154,8 @@ def add(
             tool: dict[str, Any] = await client.put(
                 f"/api/v1/tools/wasm/{_name(file.stem)}", body, timeout_s=_ADD_S
             )
-        seen = (
-            "sandboxed jobs see it"
-            if tool["hosted"]
-            else f"sandboxed jobs do not see it: {tool['hidden_reason']}"
-        )
-        output.show(tool, f"{tool['name']} is registered; {seen}")
+            shown = await as_models_see(client, tool["owner"])
+        output.show(tool, *shown)
 
     finish(work())
 

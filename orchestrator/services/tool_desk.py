@@ -166,7 +166,7 @@ class ToolDesk:
             raise Conflict(f"{name} comes from {entry.traits.owner}; remove it there")
         async with self._changing:
             self._registry.remove_owner(entry.traits.owner)
-            await asyncio.to_thread(_remove_pair, self._tools_dir / f"{entry.tool.definition.name}.wasm")
+            await asyncio.to_thread(_remove_pair, self._tools_dir / entry.traits.owner)
 
     def _entry(self, name: str) -> Entry:
         entry = self._registry.get(name)

@@ -10,7 +10,7 @@ from orchestrator.cli.visible import one_line, visible
 
 
 async def as_models_see(client: OperatorClient, owner: str) -> list[str]:
-    """For each tool of an owner: whether jobs see it, its description and schema, and what providers change."""
+    """For each tool of an owner: who sees it, its description and schema, and what providers change."""
     tools: list[dict[str, Any]] = [one for one in await client.get("/api/v1/tools") if one["owner"] == owner]
     checked: dict[str, list[dict[str, Any]]] = await client.post(
         "/api/v1/tools/check", {"names": [one["name"] for one in tools]}

@@ -74,7 +74,7 @@ def test_no_command_gets_at_the_token_a_key_or_an_ungranted_secret(
         "pidfd_getfd",
         "syscall",
     ):
-        assert tried.get(f"worker {way}", 1) > 0
+        assert tried[f"worker {way}"] > 0
         assert opened.get(f"worker {way}", 0) == 0, way
     assert {way: loot for way, loot in found.items() if not way.startswith(("decoy", "others"))} == {}
     assert not [loot for many in found.values() for loot in many if not loot.startswith("decoy-")]

@@ -157,8 +157,9 @@ def worker_pid() -> int:
     for one in listing("/proc"):
         if one.isdigit():
             with open(f"/proc/{one}/cmdline", "rb") as file:
-                if file.read().split(b"\0")[-3:-1] == [b"-m", b"worker"]:
-                    return int(one)
+                first, *rest = file.read().split(b"\0")[:-1] or [b""]
+            if b"python" in first and rest[-2:] == [b"-m", b"worker"]:
+                return int(one)
     raise LookupError("worker")
 
 

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import anyio
@@ -22,6 +23,8 @@ from worker.errors import ChangesFailed
 _CHUNK_BYTES = 1024 * 1024
 _ERROR_CHARS = 500
 # Above every .gitattributes of the workspace: bytes are recorded as they are and shown as they are.
+# What a killed writer of the file tools leaves: new content not yet in place, old content set aside.
+_RESIDUES = [f".portside-{'[0-9a-f]' * 16}.{end}" for end in ("tmp", "bak")]
 _ATTRIBUTES = "* -text -filter -ident -working-tree-encoding !eol !diff !merge\n"
 _CONFIG = {
     "core.autocrlf": "false",
@@ -105,6 +108,7 @@ class Baseline:
         info = self._git_dir / "info"
         info.mkdir(exist_ok=True)
         (info / "attributes").write_text(_ATTRIBUTES, encoding="ascii")
+        (info / "exclude").write_text("\n".join([*_RESIDUES, ""]), encoding="ascii")
         self._add(_files(self._workspace, b""))
         tree = self._git("write-tree").decode().strip()
         (self._git_dir / "baseline").write_text(tree, encoding="ascii")
@@ -127,7 +131,7 @@ class Baseline:
             digest,
             size,
             names.count(b"\0"),
-            tuple(os.fsdecode(name) for name in ignored.split(b"\0")[:20] if name),
+            tuple(_left_out(ignored))[:20],
             unreadable,
         )
 
@@ -174,6 +178,12 @@ class Baseline:
             )
         except OSError as error:
             raise ChangesFailed(f"git can't be started: {error.strerror}") from error
+
+
+def _left_out(ignored: bytes) -> Iterator[str]:
+    for name in map(os.fsdecode, filter(None, ignored.split(b"\0"))):
+        if not any(fnmatchcase(Path(name).name, residue) for residue in _RESIDUES):
+            yield name
 
 
 def _environment(home: Path) -> dict[str, str]:

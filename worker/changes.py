@@ -13,7 +13,6 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import anyio
@@ -124,14 +123,15 @@ class Baseline:
             shown = ["--binary", "--full-index", "--no-color", "--src-prefix=a/", "--dst-prefix=b/"]
             self._git("diff", *shown, *compared, output=target.fileno())
         names = self._git("diff", "--name-only", "-z", *compared)
-        ignored = self._git("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+        by_the_workspace = ["--ignored", "--exclude-per-directory=.gitignore"]
+        ignored = self._git("ls-files", "-z", "--others", *by_the_workspace, "--directory")
         size, digest = _digest(self._patch)
         return Patch(
             self._patch,
             digest,
             size,
             names.count(b"\0"),
-            tuple(_left_out(ignored))[:20],
+            tuple(os.fsdecode(name) for name in ignored.split(b"\0")[:20] if name),
             unreadable,
         )
 
@@ -178,12 +178,6 @@ class Baseline:
             )
         except OSError as error:
             raise ChangesFailed(f"git can't be started: {error.strerror}") from error
-
-
-def _left_out(ignored: bytes) -> Iterator[str]:
-    for name in map(os.fsdecode, filter(None, ignored.split(b"\0"))):
-        if not any(fnmatchcase(Path(name).name, residue) for residue in _RESIDUES):
-            yield name
 
 
 def _environment(home: Path) -> dict[str, str]:

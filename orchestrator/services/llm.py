@@ -98,7 +98,7 @@ def _estimate(request: ModelRequest) -> int:
 
 
 def _inbox_calls(messages: Sequence[ModelMessage]) -> dict[str, bool]:
-    """The answered inbox calls of the last turn, shown for the first time; True where the answer is an error."""
+    """The answered inbox calls of the last turn, shown for the first time; True where it is an error."""
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].role == "assistant":
             answers = {one.tool_call_id: one.is_error for one in messages[index + 1 :]}

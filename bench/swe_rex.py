@@ -1,6 +1,7 @@
 """Runs in SWE-ReX's own environment: how long it takes to run `true`, as JSON on the last line."""
 
 # pyright: reportMissingImports=false, reportUnknownVariableType=false, reportUnknownMemberType=false
+# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class CompiledSchema:
     def masked_violations(self, params: Mapping[str, Any]) -> tuple[Violation, ...]:
         """The deciding engine's own words, without values; for when the reference finds nothing."""
         try:
-            return tuple(_masked(error) for error in self._errors(params)[:MAX_VIOLATIONS])
+            return tuple(_masked(error) for error in self.errors(params)[:MAX_VIOLATIONS])
         except ValueError:
             return (Violation("", "json", "holds text or a number that JSON can't carry"),)
 
@@ -115,14 +115,14 @@ class CompiledSchema:
             return params, ()
         nulls = {name: None for name, value in params.items() if value is None}
         large = not is_within(params, max_values=_MAX_VALUES)
-        paths = [error.instance_path for error in self._errors(nulls if large else params)]
+        paths = [error.instance_path for error in self.errors(nulls if large else params)]
         refused = {path[0] for path in paths if len(path) == 1}
         dropped = [name for name, value in params.items() if value is None and name in refused]
         kept = {name: value for name, value in params.items() if name not in dropped}
         return (kept if dropped else params), tuple(pointer_of([name]) for name in dropped)
 
-    def _errors(self, params: Mapping[str, Any]) -> list[Any]:
-        """Every error; the first one of large params, since the engine makes all of them at once."""
+    def errors(self, params: Mapping[str, Any]) -> list[Any]:
+        """The deciding engine's errors; of large params the first one, since it makes all of them at once."""
         if is_within(params, max_values=_MAX_VALUES):
             return list(self._validator.iter_errors(params))
         try:

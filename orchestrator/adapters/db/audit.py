@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
 from orchestrator.adapters.db.database import Database
 from orchestrator.adapters.db.tables import audit
-from orchestrator.ports.audit import AuditRow, ToolUse
+from orchestrator.adapters.db.tool_stats import tool_stats
+from orchestrator.ports.audit import AuditRow, ToolStats
 
 _COLUMNS = tuple(audit.c[name] for name in AuditRow._fields)
-_REFUSED_BY_SCHEMA = "invalid_params"
 
 
 class SqlAuditStore:
@@ -34,33 +34,18 @@ class SqlAuditStore:
         rows = await self._database.read(lambda connection: connection.execute(query).all())
         return [_audit_row(row) for row in reversed(rows)]
 
-    async def tool_use(self) -> list[ToolUse]:
-        """Per tool, sorted by name: calls, and how many first calls of a job were accepted.
+    async def first_calls(self, job_id: str) -> list[AuditRow]:
+        """The first call of each tool that a job called, in the order of the calls."""
+        turn = func.row_number().over(partition_by=audit.c.tool_name, order_by=[audit.c.at, audit.c.number])
+        calls = select(audit, turn.label("turn")).where(audit.c.job_id == job_id).subquery()
+        columns = [calls.c[name] for name in AuditRow._fields]
+        query = select(*columns).where(calls.c.turn == 1).order_by(calls.c.at, calls.c.number)
+        rows = await self._database.read(lambda connection: connection.execute(query).all())
+        return [_audit_row(row) for row in rows]
 
-        A call is accepted when its arguments fitted the schema, whatever came of it.
-        """
-        calls = select(
-            audit.c.tool_name,
-            (audit.c.verdict != _REFUSED_BY_SCHEMA).label("accepted"),
-            func.row_number()
-            .over(partition_by=[audit.c.job_id, audit.c.tool_name], order_by=[audit.c.at, audit.c.number])
-            .label("turn"),
-        ).subquery()
-        first = calls.c.turn == 1
-        query = (
-            select(
-                calls.c.tool_name,
-                func.count(),
-                func.count().filter(calls.c.accepted),
-                func.count().filter(first),
-                func.count().filter(first, calls.c.accepted),
-            )
-            .group_by(calls.c.tool_name)
-            .order_by(calls.c.tool_name)
-        )
-        return await self._database.read(
-            lambda connection: [ToolUse(*row) for row in connection.execute(query)]
-        )
+    async def stats(self, names: Collection[str] = ()) -> list[ToolStats]:
+        """Per tool, sorted by name; of these tools, or of all that were ever called."""
+        return await self._database.read(lambda connection: tool_stats(connection, names))
 
 
 def _insert(connection: Connection, rows: Sequence[AuditRow]) -> None:
@@ -81,4 +66,4 @@ def _insert(connection: Connection, rows: Sequence[AuditRow]) -> None:
 
 def _audit_row(row: Row[Any]) -> AuditRow:
     stored = AuditRow(*row)
-    return stored._replace(rules=tuple(stored.rules))
+    return stored._replace(violations=tuple(stored.violations), adjustments=tuple(stored.adjustments))

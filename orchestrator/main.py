@@ -40,6 +40,7 @@ from orchestrator.ports.models import ModelProvider
 from orchestrator.services.active_jobs import ActiveJobs
 from orchestrator.services.audit_log import AuditLog
 from orchestrator.services.catalogues import Catalogues
+from orchestrator.services.contracts import Contracts
 from orchestrator.services.executions import ExecutionService
 from orchestrator.services.in_process import InProcessJobs
 from orchestrator.services.jobs import JobParts, JobService
@@ -51,6 +52,7 @@ from orchestrator.services.network_tools import OWNER as NETWORK_OWNER
 from orchestrator.services.network_tools import network_tools
 from orchestrator.services.outputs import Outputs
 from orchestrator.services.reports import WorkerReports
+from orchestrator.services.statistics import Statistics
 from orchestrator.services.supervisor import Supervisor, SupervisorSettings
 from orchestrator.services.timeline import Timeline
 from orchestrator.services.tokens import TokenService
@@ -362,6 +364,7 @@ def _services(base: _Base, tools: _Tools, jobs: _Jobs, gate: OperatorGate) -> Ap
         secrets=stores.secrets,
         sockets=jobs.sockets,
         registry=tools.registry,
+        audit=tools.audit,
         wake=jobs.wake,
     )
     executions = ExecutionService(
@@ -381,9 +384,15 @@ def _services(base: _Base, tools: _Tools, jobs: _Jobs, gate: OperatorGate) -> Ap
             timeline=jobs.parts.timeline,
             audit=stores.audit,
             audit_log=tools.audit,
+            contracts=Contracts(stores.audit, tools.audit, jobs.parts.timeline),
             defaults=JobDefaults(settings.agent, settings.network, settings.model),
         ),
-        tools=ToolServices(gate, tools.desk, McpServerFile(tools.mcp, settings.mcp_file)),
+        tools=ToolServices(
+            gate,
+            tools.desk,
+            McpServerFile(tools.mcp, settings.mcp_file),
+            Statistics(stores.audit, tools.audit, tools.registry),
+        ),
         executions=executions,
         models=ModelService(jobs.models, tools.outputs, tools.membership),
         ready=lambda: _missing(stores, jobs.supervisor),

@@ -43,6 +43,8 @@ REQUIREMENTS: dict[str, str] = {
     "PD-14": "Commands say in one line what is wrong and what to do, with the right exit code.",
     "PD-15": "Documents are true: links resolve, named files exist, decisions are numbered.",
     "PD-16": "The hot route's cost is measured against a bare server in the same run.",
+    "PD-20": "Every call's schema verdict is kept; first calls are told per job and, over jobs, per tool.",
+    "PD-21": "Arguments are changed only by rule or opted-in policy, and every change is recorded.",
     "BR-001": "A patch keeps a file's line endings.",
     "BR-003": "A patch keeps a missing final newline.",
     "BR-005": "Adding never overwrites.",

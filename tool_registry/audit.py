@@ -25,7 +25,7 @@ class AuditRecord(NamedTuple):
         params: the arguments, sensitive ones masked and known secrets redacted.
         verdict: `ok`, `error` when the tool says that it failed, else the problem's code.
         schema_verdict: a `SchemaVerdict`; whatever came of the call after it.
-        violations: what broke the schema, `{pointer, rule, message, expected, got}` each, as the caller was told.
+        violations: what broke the schema, `{pointer, rule, message, expected, got}` each, as it was told.
         adjustments: what was changed of the arguments, `{pointer, kind, was, became}` each.
         output_bytes: of the result as shown.
     """

@@ -10,13 +10,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from tool_registry.arguments import strict_json
-from tool_registry.explain import bounded_pointer, is_within
+from tool_registry.explain import bounded_pointer, is_within, pointer_of
 from tool_registry.schema import CompiledSchema
-
-AdjustmentKind = Literal["dropped_null", "coerced"]
 
 _MAX_VALUES = 2_000
 _MAX_TEXT_CHARS = 1_000_000
@@ -30,12 +28,13 @@ class Adjustment:
 
     Attributes:
         pointer: where, into the arguments as they were given.
+        kind: `dropped_null` or `coerced`.
         was: the JSON type of what came.
         became: the JSON type of what stands there now; "" where it was dropped.
     """
 
     pointer: str
-    kind: AdjustmentKind
+    kind: str
     was: str
     became: str = ""
 
@@ -54,8 +53,8 @@ def coerced(
 ) -> tuple[dict[str, Any], tuple[Adjustment, ...]] | None:
     """Arguments that fit, made of some that do not, by reading text as the value that it spells.
 
-    `"5"` becomes 5, `"false"` false, `"null"` null, `'["a"]'` an array, where the schema allows no text at all.
-    A text that may stand as text is left alone, and so is everything when the whole would not fit after all.
+    `"5"` becomes 5, `"false"` false, `"null"` null and `'["a"]'` an array where the schema allows no text.
+    Text that may stand as text is left alone, and so is everything when the whole would not fit after all.
 
     Returns:
         The new arguments and what was changed; None when they can't be made to fit so.
@@ -81,9 +80,7 @@ def json_type(value: Any) -> str:
     return "null" if value is None else _TYPES.get(type(value), "string")
 
 
-def _spelled(
-    errors: Iterable[Any], params: dict[str, Any]
-) -> list[tuple[Sequence[str | int], Any]]:
+def _spelled(errors: Iterable[Any], params: dict[str, Any]) -> list[tuple[Sequence[str | int], Any]]:
     """Where text is refused as text, and the value that it spells."""
     places: dict[tuple[str | int, ...], Any] = {}
     for error in errors:
@@ -95,7 +92,7 @@ def _spelled(
             places[path] = _value_of(text)
         except ValueError:
             continue
-    return list(places.items())
+    return sorted(places.items(), key=lambda place: pointer_of(place[0]))
 
 
 def _refuses_text(error: Any, path: tuple[str | int, ...]) -> bool:
@@ -122,7 +119,7 @@ def _value_of(text: str) -> Any:
         raise ValueError("no value is spelled like this")
     value = strict_json(text)
     if isinstance(value, str):
-        raise ValueError("it is text of text")
+        raise ValueError("it is text of text")  # noqa: TRY004 - of no interest to the caller
     return value
 
 

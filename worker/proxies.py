@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio
 
+from tool_registry.coercion import Adjustment
 from tool_registry.context import ToolContext
 from tool_registry.definition import ToolDefinition
 from tool_registry.errors import Outcome, PortsideError, RemoteProblem
@@ -138,6 +139,7 @@ def _output(wire: WireToolOutput) -> ToolOutput:
         duration_ms=wire.duration_ms,
         raw=wire.raw,
         truncated=Truncation(cut.original_bytes, cut.shown_bytes, cut.artifact) if cut else None,
+        adjustments=tuple(Adjustment(one.pointer, one.kind, one.was, one.became) for one in wire.adjustments),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -29,6 +29,10 @@ def run(
     model: Annotated[str, typer.Option(help="openai:M, anthropic:M or scripted:PATH.")] = "",
     mode: Annotated[JobMode, typer.Option(help="hosted runs in a container.")] = JobMode.HOSTED,
     tool_grant: Annotated[list[str] | None, typer.Option(help="Approval-gated tool to allow.")] = None,
+    coerce: Annotated[
+        Literal["never", "safe"],
+        typer.Option(help="safe reads text where none may stand as the value it spells."),
+    ] = "never",
     timeout: Annotated[float, typer.Option(help="Seconds.")] = 3600.0,
     memory: Annotated[str, typer.Option(help="Such as 2g; the default is 2 GiB.")] = "",
     cpus: Annotated[float | None, typer.Option(help="Such as 1.5.")] = None,
@@ -54,6 +58,7 @@ def run(
         "model": chosen_model(model, output),
         "image": image,
         "grants": tool_grant or [],
+        "coerce": coerce,
         "timeout_s": timeout,
         "max_iterations": max_iterations,
         "memory_bytes": parse_size(memory) if memory else None,

@@ -66,6 +66,7 @@ class JobSpec:
 
     Attributes:
         grants: approval-gated tools that this job may use.
+        coerce_safe: arguments that are text where no text may stand are read as the value they spell.
         secrets: secret name to environment variable of the job's child processes.
         timeout_s: from the start of the container.
         memory_bytes: None is the default limit; a number is an explicit one. So for `cpus`.
@@ -89,6 +90,7 @@ class JobSpec:
     cpus: float | None = None
     workspace_sha256: str | None = None
     workspace_bytes: int | None = None
+    coerce_safe: bool = False
 
 
 @dataclass(frozen=True, slots=True)

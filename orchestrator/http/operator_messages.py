@@ -31,6 +31,7 @@ class JobRequest(OperatorRequest):
     image: str = Field(default="", max_length=500)
     system_prompt: str | None = Field(default=None, max_length=200_000)
     grants: list[str] = Field(default_factory=list[str], max_length=100)
+    coerce: Literal["never", "safe"] = "never"
     secrets: dict[str, str] = Field(default_factory=dict[str, str], max_length=20)
     timeout_s: float = Field(default=3600.0, gt=0, le=86_400)
     max_iterations: int = Field(default=200, ge=1, le=10_000)
@@ -51,6 +52,7 @@ class JobRequest(OperatorRequest):
             image=self.image,
             system_prompt=self.system_prompt,
             grants=frozenset(self.grants),
+            coerce_safe=self.coerce == "safe",
             secrets=dict(self.secrets),
             timeout_s=self.timeout_s,
             max_iterations=self.max_iterations,
@@ -84,6 +86,7 @@ class JobView(BaseModel):
     attempt: int
     iterations: int
     grants: list[str]
+    coerce: Literal["never", "safe"]
     created_at: datetime
     registered_at: datetime | None
     deadline_at: datetime | None
@@ -110,6 +113,7 @@ class JobView(BaseModel):
             attempt=job.attempt,
             iterations=job.iterations,
             grants=sorted(spec.grants),
+            coerce="safe" if spec.coerce_safe else "never",
             created_at=job.created_at,
             registered_at=job.registered_at,
             deadline_at=job.deadline_at,
@@ -137,7 +141,10 @@ class CallView(BaseModel):
     call_id: str
     params: dict[str, Any]
     verdict: str
+    schema_verdict: str
     rules: list[str]
+    violations: list[dict[str, str | None]]
+    adjustments: list[dict[str, str]]
     duration_ms: int
     output_bytes: int
     first_call: bool
@@ -152,7 +159,10 @@ class CallView(BaseModel):
             call_id=row.call_id,
             params=row.params,
             verdict=row.verdict,
+            schema_verdict=row.schema_verdict,
             rules=list(row.rules),
+            violations=[dict(one) for one in row.violations],
+            adjustments=[dict(one) for one in row.adjustments],
             duration_ms=row.duration_ms,
             output_bytes=row.output_bytes,
             first_call=first_call,

@@ -13,6 +13,7 @@ from typing import Any
 from orchestrator.domain.shaping.family import FAMILIES, Family
 from orchestrator.domain.shaping.tool import ShapedTool, shape_tools
 from orchestrator.errors import BadRequest, Conflict, NotFound
+from orchestrator.ports.audit import OPERATOR_JOB
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.tool_sources import WasmLoader
 from tool_registry.context import ToolContext
@@ -22,7 +23,6 @@ from tool_registry.registry import Entry, Offer, ToolRegistry
 from tool_registry.tool import ToolSource
 from tool_registry.visibility import Hidden, ToolState, hosted_visibility
 
-OPERATOR_JOB = "operator"
 _FILE_STEM = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _SIDECAR = ".capabilities.json"
 

@@ -1,4 +1,4 @@
-"""What every `AuditStore` does (PD-6), and what it tells of first calls (PD-17)."""
+"""What every `AuditStore` does (PD-6), and what it tells of first calls (PD-20)."""
 
 from __future__ import annotations
 

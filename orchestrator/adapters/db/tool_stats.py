@@ -148,13 +148,9 @@ def _spreads(
     )
 
     def at(percent: int) -> ColumnElement[Any]:
-        return func.max(ranked.c.amount).filter(
-            (ranked.c.place - 1) * 100 < ranked.c.total * percent
-        )
+        return func.max(ranked.c.amount).filter((ranked.c.place - 1) * 100 < ranked.c.total * percent)
 
-    query = select(ranked.c.tool_name, at(50), at(95), func.max(ranked.c.amount)).group_by(
-        ranked.c.tool_name
-    )
+    query = select(ranked.c.tool_name, at(50), at(95), func.max(ranked.c.amount)).group_by(ranked.c.tool_name)
     return {name: Spread(*map(int, amounts)) for name, *amounts in connection.execute(query)}
 
 
@@ -200,4 +196,3 @@ def _change(one: Mapping[str, Any]) -> tuple[str, str]:
 def _general(pointer: str) -> str:
     """The same place in every item of an array."""
     return _NUMBER.sub("*", pointer)
-

@@ -45,6 +45,7 @@ REQUIREMENTS: dict[str, str] = {
     "PD-16": "The hot route's cost is measured against a bare server in the same run.",
     "PD-20": "Every call's schema verdict is kept; first calls are told per job and, over jobs, per tool.",
     "PD-21": "Arguments are changed only by rule or opted-in policy, and every change is recorded.",
+    "PD-22": "A tool owner is told how each provider sees a tool: each change, and each refusal with its fix.",
     "BR-001": "A patch keeps a file's line endings.",
     "BR-003": "A patch keeps a missing final newline.",
     "BR-005": "Adding never overwrites.",

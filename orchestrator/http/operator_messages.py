@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from orchestrator.domain.jobs import Job, JobMode, JobSpec, JobState
+from orchestrator.domain.shaping.family import Family
 from orchestrator.ports.audit import AuditRow
 from orchestrator.ports.tool_sources import McpServerView
 from orchestrator.services.tool_desk import ProviderVerdict, ToolView
@@ -248,10 +249,10 @@ class ToolCallRequest(OperatorRequest):
 
 
 class CheckRequest(OperatorRequest):
-    """Which tools to check for which providers; all when left out."""
+    """Which tools to check for which providers; all tools, and the usual providers, when left out."""
 
     names: list[str] = Field(default_factory=list[str])
-    providers: list[Literal["openai", "anthropic", "generic"]] = Field(default_factory=list[Any])
+    providers: list[Family] = Field(default_factory=list[Family])
 
 
 class ProviderView(BaseModel):

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from orchestrator.domain.shaping.family import USUAL
 from orchestrator.errors import BadRequest
 from orchestrator.http.auth import OperatorGate
 from orchestrator.http.contract_messages import ToolStatsView
@@ -69,7 +70,7 @@ def _tool_routes(router: APIRouter, desk: ToolDesk) -> None:
 
     @router.post("/tools/check", summary="How each provider family sees the tools")
     async def check(asked: CheckRequest) -> dict[str, list[ProviderView]]:
-        found = desk.check(asked.names, asked.providers or ("openai", "anthropic", "generic"))
+        found = desk.check(asked.names, asked.providers or USUAL)
         return {name: [ProviderView.of(one) for one in verdicts] for name, verdicts in found.items()}
 
     @router.post("/tools/{name}/call", summary="A call by hand")

@@ -59,7 +59,7 @@ def show(name: str, as_json: AsJson = False) -> None:
             ("tool", tool["name"]),
             ("from", f"{tool['source']} {tool['owner']}, there called {tool['original_name']}"),
             ("state", f"{tool['state']} {tool['reason']}"),
-            ("sandboxed jobs", "see it" if tool["hosted"] else f"do not see it: {tool['hidden_reason']}"),
+            ("sandboxed jobs", "see it" if tool["hosted"] else f"do not see it: {tool['hidden_because']}"),
             ("approval", tool["approval"]),
             ("policy", ", ".join(_policy(tool))),
             ("description", tool["description"]),
@@ -226,8 +226,8 @@ def _row(tool: dict[str, Any], explain: bool) -> tuple[str | Text, ...]:
     if tool["hosted"]:
         verdict = Text("yes", style="green")
     else:
-        reason = tool["hidden_reason"] + (f" ({tool['reason']})" if tool["reason"] else "")
-        verdict = Text(one_line(f"no: {reason}" if explain else "no"), style="yellow")
+        reason = f"no: {tool['hidden_reason']}: {tool['hidden_because']}"
+        verdict = Text(one_line(reason if explain else "no"), style="yellow")
     return (tool["name"], tool["source"], verdict, one_line(tool["description"], 80))
 
 

@@ -195,6 +195,7 @@ class ToolSummary(BaseModel):
     reason: str
     hosted: bool
     hidden_reason: str
+    hidden_because: str
 
     @classmethod
     def of(cls, view: ToolView) -> ToolSummary:
@@ -239,6 +240,7 @@ def _summary(view: ToolView) -> dict[str, Any]:
         "reason": entry.reason,
         "hosted": not view.hidden,
         "hidden_reason": view.hidden,
+        "hidden_because": view.because,
     }
 
 

@@ -21,7 +21,7 @@ from tool_registry.execution import ToolExecutor
 from tool_registry.output import ToolOutput
 from tool_registry.registry import Entry, Offer, ToolRegistry
 from tool_registry.tool import ToolSource
-from tool_registry.visibility import Hidden, ToolState, hosted_visibility
+from tool_registry.visibility import HIDDEN_BECAUSE, Hidden, ToolState, hosted_visibility
 
 _FILE_STEM = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _SIDECAR = ".capabilities.json"
@@ -29,10 +29,16 @@ _SIDECAR = ".capabilities.json"
 
 @dataclass(frozen=True, slots=True)
 class ToolView:
-    """A tool with its verdict for hosted jobs; `hidden` is "" when they see it."""
+    """A tool with its verdict for hosted jobs.
+
+    Attributes:
+        hidden: the reason's name; "" when they see it.
+        because: the reason in words, with what can be done.
+    """
 
     entry: Entry
     hidden: str
+    because: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +166,9 @@ def _usable(offer: Offer) -> None:
 
 def _view(entry: Entry) -> ToolView:
     verdict = hosted_visibility(entry.name, entry.traits, entry.state)
-    return ToolView(entry, verdict.reason if isinstance(verdict, Hidden) else "")
+    if not isinstance(verdict, Hidden):
+        return ToolView(entry, "")
+    return ToolView(entry, verdict.reason, entry.reason or HIDDEN_BECAUSE[verdict.reason])
 
 
 def _pair(path: Path) -> Iterable[Path]:

@@ -1,0 +1,121 @@
+"""A tool owner at the command line, without a container engine (PD-14, PD-20, PD-21, PD-22)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command_line import ROOT, CommandLine, Ran
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+
+CALC = ROOT / "wasm_tools/guests/calc/calc.wasm"
+TREE: dict[str, Any] = {
+    "type": "object",
+    "properties": {"root": {"$ref": "#/$defs/Node"}},
+    "$defs": {"Node": {"type": "object", "properties": {"kid": {"$ref": "#/$defs/Node"}}}},
+}
+SCRIPT = """
+turns:
+  - call: [{tool: calc, arguments: {expresion: "1 + 1"}}]
+  - call:
+      - {tool: calc, arguments: {expression: "6 * 7"}}
+      - {tool: gated, arguments: {expression: "1"}}
+      - {tool: network_discover, arguments: {action: null}}
+  - call: [{tool: finish, arguments: {success: "true", summary: done}}]
+"""
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> CommandLine:
+    """A home with a plain tool, a gated one, and one whose schema refers to itself."""
+    desk = CommandLine(tmp_path / "home", {})
+    for name, sidecar in {
+        "gated": {"approval": "always"},
+        "tree": {"schema": TREE, "description": "a tree"},
+        "calc": {},
+    }.items():
+        desk.add_wasm(CALC)
+        tools = desk.home / "tools"
+        (tools / "calc.wasm").rename(tools / f"{name}.wasm")
+        (tools / f"{name}.capabilities.json").write_text(json.dumps({"version": 1, **sidecar}))
+    return desk
+
+
+def good(ran: Ran) -> Any:
+    assert ran.exit_code == 0, ran.out + ran.err
+    return json.loads(ran.out)
+
+
+def test_check_prints_verdict_changes_and_fixes_and_fails_on_a_refusal(desk: CommandLine) -> None:
+    """BR-055: the recursive schema stays as given; a provider that can't take it is named."""
+    ran = desk.run("tools", "check", "tree", "calc")
+    assert ran.exit_code == 1
+    lines = ran.out.splitlines()
+    assert "tree openai        unchanged" in lines
+    assert "tree gemini        refused" in lines
+    refusal = lines[lines.index("tree gemini        refused") + 1]
+    assert refusal.startswith("  refused: a schema that contains itself can't be told (at /")
+    assert refusal.endswith(": write the levels that are needed out")
+    assert any(line.startswith("  changed: ") for line in lines)
+    assert not any("openai-strict" in line for line in lines)
+    told = good(
+        desk.run("tools", "check", "tree", "--provider", "openai", "--provider", "anthropic", "--json")
+    )
+    assert [(one["provider"], one["verdict"]) for one in told["tools"]["tree"]] == [
+        ("openai", "unchanged"),
+        ("anthropic", "unchanged"),
+    ]
+    usage = desk.run("tools", "check", "--provider", "acme")
+    assert (usage.exit_code, "there are openai, openai-strict, anthropic, gemini, generic" in usage.err) == (
+        2,
+        True,
+    )
+
+
+def test_list_explains_every_hidden_tool(desk: CommandLine) -> None:
+    shown = desk.run("tools", "list", "--hosted")
+    assert "calc" in shown.out
+    assert "gated" not in shown.out
+    explained = desk.run("tools", "list", "--hosted", "--explain")
+    (line,) = [line for line in explained.out.splitlines() if line.startswith("gated")]
+    assert "no: approval_required" in line
+    assert "--tool-grant" in line
+    assert any(line.startswith("calc") and " yes " in line for line in explained.out.splitlines())
+
+
+def test_a_job_s_contract_and_the_tools_stats_tell_of_first_calls(desk: CommandLine, tmp_path: Path) -> None:
+    script = tmp_path / "script.yaml"
+    script.write_text(SCRIPT)
+    ran = desk.run(
+        *("run", "x", "--mode", "in-process", "--model", f"scripted:{script}", "--coerce", "safe"),
+        *("--tool-grant", "gated", "--json"),
+    )
+    assert ran.exit_code == 0, ran.out + ran.err
+    job_id = ran.lines[-1]["job"]["id"]
+    told = good(desk.run("jobs", "contract", job_id, "--json"))
+    assert (told["identical"], told["catalog_hash"]) == (True, told["request_hash"])
+    first = {one["tool_name"]: one for one in told["first_calls"]}
+    assert {name: one["schema_verdict"] for name, one in first.items()} == {
+        "calc": "violates",
+        "gated": "fits",
+        "network_discover": "fits",
+        "finish": "fits",
+    }
+    shown = desk.run("jobs", "contract", job_id[-8:]).out.splitlines()
+    assert any(line.startswith("catalogue      sha256:") for line in shown)
+    assert any(line.startswith("first request  sha256:") and "byte-identical" in line for line in shown)
+    assert any("did you mean 'expression'?" in line for line in shown)
+    assert "network_discover: /action was null, which its schema refuses: dropped" in shown
+    assert "finish: /success was a string and is read as boolean" in shown
+    (calc,) = good(desk.run("tools", "stats", "calc", "--json"))
+    assert (calc["first_call_rate"], calc["calls"], calc["retries_mean"]) == (0.0, 2, 1.0)
+    table = desk.run("tools", "stats").out
+    assert "0% (0 of 1)" in table
+    assert "calc: 1 x /expresion [additionalProperties]" in table
+    assert "network_discover: 1 x /action [null dropped]" in table
+    missing = desk.run("tools", "stats", "nothing")
+    assert (missing.exit_code, "there is no tool named 'nothing'" in missing.err) == (1, True)

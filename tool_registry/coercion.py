@@ -59,7 +59,7 @@ def coerced(
     Returns:
         The new arguments and what was changed; None when they can't be made to fit so.
     """
-    if not is_within(params, max_values=_MAX_VALUES):
+    if not is_within(params, max_values=_MAX_VALUES) or not schema.quick_to_explain(params):
         return None
     changed = copy.deepcopy(params)
     found: list[Adjustment] = []

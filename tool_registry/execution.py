@@ -209,7 +209,7 @@ class ToolExecutor:
     async def _explained(self, schema: CompiledSchema, params: dict[str, Any]) -> tuple[Violation, ...]:
         masked_found = schema.masked_violations(params)
         found: tuple[Violation, ...] | None = None
-        if cheap(schema.rules_text, params):
+        if cheap(schema.rules_text, params) and schema.quick_to_explain(params):
             found = violations(schema.rules, params)
         elif self._around.explainer is not None:
             found = await self._around.explainer.explain(schema.rules_text, json.dumps(params))

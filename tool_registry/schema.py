@@ -19,6 +19,7 @@ from tool_registry.definition import schema_text
 from tool_registry.errors import InvalidSchema, Violation
 from tool_registry.explain import MAX_VIOLATIONS, bounded_pointer, is_within, pointer_of
 from tool_registry.nullable import with_nulls
+from tool_registry.schema_graph import Branching, TooManyLooks, measured
 
 MAX_SCHEMA_BYTES = 256 * 1024
 MAX_SCHEMA_DEPTH = 64
@@ -27,6 +28,9 @@ _BACKTRACK_LIMIT = 100_000
 _MASK = "the value"
 _SLOW_CHECK_NODES = 1_000
 _MAX_VALUES = 2_000
+_MAX_LEVELS = 64
+_MAX_LISTED = 20_000
+_FLAT = Branching(1, recursive=False)
 DECIDED_RULES = frozenset({"format", "falseSchema"})
 """Rules that only the deciding engine checks, or places."""
 
@@ -81,6 +85,7 @@ class CompiledSchema:
         schema, nodes = _bounded(text)
         _check_root(schema)
         _check(schema, nodes)
+        self._branching = _branching(schema) if '"$' in text else _FLAT
         self.rules: Mapping[str, Any] = schema
         self.rules_text = text
         self._validator = compile_validator(schema)
@@ -88,6 +93,19 @@ class CompiledSchema:
             self.rules = with_nulls(schema)
             self.rules_text = schema_text(self.rules)
             self._validator = compile_validator(self.rules)
+
+    def quick_to_explain(self, params: Mapping[str, Any]) -> bool:
+        """Whether every error can be listed at once.
+
+        The verdict is always quick. A list of errors is not where a schema contains itself: each level of
+        the arguments multiplies its alternatives again (measured: 30 s for two of them and 18 levels).
+        """
+        if not self._branching.recursive or self._branching.looks == 1:
+            return True
+        deepest = next(
+            depth for depth in range(_MAX_LEVELS) if self._branching.looks_at(depth + 1) > _MAX_LISTED
+        )
+        return is_within(params, max_values=_MAX_VALUES, max_depth=deepest)
 
     def accepts(self, params: Mapping[str, Any]) -> bool:
         """The verdict. Formats are asserted."""
@@ -98,6 +116,8 @@ class CompiledSchema:
 
     def masked_violations(self, params: Mapping[str, Any]) -> tuple[Violation, ...]:
         """The deciding engine's own words, without values; for when the reference finds nothing."""
+        if not self.quick_to_explain(params):
+            return (Violation("", "schema", "does not fit the schema somewhere deep inside"),)
         try:
             return tuple(_masked(error) for error in self.errors(params)[:MAX_VIOLATIONS])
         except ValueError:
@@ -114,7 +134,7 @@ class CompiledSchema:
         if None not in params.values() or self.accepts(params):
             return params, ()
         nulls = {name: None for name, value in params.items() if value is None}
-        large = not is_within(params, max_values=_MAX_VALUES)
+        large = not is_within(params, max_values=_MAX_VALUES) or not self.quick_to_explain(params)
         paths = [error.instance_path for error in self.errors(nulls if large else params)]
         refused = {path[0] for path in paths if len(path) == 1}
         dropped = [name for name, value in params.items() if value is None and name in refused]
@@ -204,12 +224,23 @@ def _check(schema: dict[str, Any], nodes: int) -> None:
         raise InvalidSchema(f"not a valid JSON Schema: at {where}: {error.message[:300]}") from None
 
 
+def _branching(schema: dict[str, Any]) -> Branching:
+    try:
+        return measured(schema)
+    except TooManyLooks as bound:
+        raise InvalidSchema(
+            f"the schema can't be checked in good time: {bound}; write it with fewer"
+        ) from None
+
+
 def compile_validator(schema: Any) -> _Compiled:
     """The deciding engine's validator for any schema, boolean ones and those of other roots too.
 
     Raises:
-        InvalidSchema: the engine can't take it, or a reference leaves it.
+        InvalidSchema: the engine can't take it, a reference leaves it, or its alternatives multiply.
     """
+    if isinstance(schema, dict):
+        _branching(cast("dict[str, Any]", schema))
     make = functools.partial(
         jsonschema_rs.validator_for, schema, validate_formats=True, offline=True, mask=_MASK
     )

@@ -41,7 +41,7 @@ HIDDEN_BECAUSE: dict[HiddenReason, str] = {
     HiddenReason.NEEDS_SCHEMA: "it has no usable schema; give it one by an override file",
     HiddenReason.FAILED_TO_LOAD: "it failed to load",
     HiddenReason.APPROVAL_REQUIRED: "it needs approval; grant it to a job by name (--tool-grant)",
-    HiddenReason.NOT_GRANTED: "it needs approval, and this job has no grant of it; launch one with --tool-grant",
+    HiddenReason.NOT_GRANTED: "it needs approval, and this job was not granted it (--tool-grant)",
 }
 
 _STATE_REASONS = {

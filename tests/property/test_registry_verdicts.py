@@ -92,6 +92,55 @@ def test_both_engines_agree(schema: Any, definition: Any, value: Any) -> None:
     assert verdict is reference.is_valid({"v": value})
 
 
+# Words that draft-07 does not know, and how it says the same.
+NEWER = {
+    "dependentRequired": "dependencies",
+    "dependentSchemas": "dependencies",
+    "prefixItems": "items",
+    "unevaluatedProperties": "title",
+}
+
+
+def as_draft_07(schema: Any) -> Any:
+    """A schema in draft-07's words."""
+    if isinstance(schema, list):
+        return [as_draft_07(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    told = {NEWER.get(key, key): as_draft_07(value) for key, value in schema.items() if key != "items"}
+    if "items" in schema:
+        told["additionalItems" if "prefixItems" in schema else "items"] = as_draft_07(schema["items"])
+    if not isinstance(told.get("title", ""), str):
+        del told["title"]
+    return told
+
+
+@settings(max_examples=300, deadline=None)
+@given(schemas, leaves.filter(lambda one: "$ref" not in one), values)
+def test_both_engines_agree_about_draft_07(schema: Any, definition: Any, value: Any) -> None:
+    """References beside other words are ignored there, by both."""
+    assume(json.dumps(definition).find("$ref") < 0)
+    whole = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "type": "object",
+        "properties": {"v": as_draft_07(schema)},
+        "$defs": {"d": as_draft_07(definition)},
+    }
+    reference: Any = jsonschema.Draft7Validator(whole)
+    assume(_is_valid_schema(whole))
+    verdict = CompiledSchema(json.dumps(whole, separators=(",", ":"))).accepts({"v": value})
+    assert verdict is reference.is_valid({"v": value})
+
+
+def _is_valid_schema(schema: Any) -> bool:
+    """Data that looks like a schema (in `enum`, `const`) may be rewritten into what is none."""
+    try:
+        jsonschema.Draft7Validator.check_schema(schema)
+    except jsonschema.SchemaError:
+        return False
+    return True
+
+
 @settings(max_examples=100, deadline=None)
 @given(schemas, leaves.filter(lambda one: "$ref" not in one), values)
 async def test_every_refusal_is_explained_and_every_other_call_runs(

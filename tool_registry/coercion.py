@@ -77,7 +77,7 @@ def coerced(
 
 def json_type(value: Any) -> str:
     """The JSON type of a parsed value."""
-    return "null" if value is None else _TYPES.get(type(value), "string")
+    return "null" if value is None else _TYPES.get(cast("type[Any]", type(value)), "string")
 
 
 def _spelled(errors: Iterable[Any], params: dict[str, Any]) -> list[tuple[Sequence[str | int], Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import jsonschema
 from hypothesis import assume, given, settings
@@ -104,12 +104,13 @@ NEWER = {
 def as_draft_07(schema: Any) -> Any:
     """A schema in draft-07's words."""
     if isinstance(schema, list):
-        return [as_draft_07(one) for one in schema]
+        return [as_draft_07(one) for one in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
         return schema
-    told = {NEWER.get(key, key): as_draft_07(value) for key, value in schema.items() if key != "items"}
-    if "items" in schema:
-        told["additionalItems" if "prefixItems" in schema else "items"] = as_draft_07(schema["items"])
+    part = cast("dict[str, Any]", schema)
+    told = {NEWER.get(key, key): as_draft_07(value) for key, value in part.items() if key != "items"}
+    if "items" in part:
+        told["additionalItems" if "prefixItems" in part else "items"] = as_draft_07(part["items"])
     if not isinstance(told.get("title", ""), str):
         del told["title"]
     return told

@@ -68,33 +68,34 @@ def test_a_very_long_chain_of_references_is_no_reason_to_crash(order: int) -> No
     assert not checked.accepts({"v": 1})
 
 
-@pytest.mark.parametrize(
-    ("schema", "looks", "recursive"),
-    [
-        ({"type": "object"}, 1, False),
-        ({"properties": {"a": {"anyOf": [{}, {}, {"not": {}}]}}}, 5, False),
-        (
-            {"properties": {"a": {"$ref": "#/$defs/s"}, "b": {"$ref": "#/$defs/s"}}, "$defs": {"s": {}}},
-            2,
-            False,
-        ),
-        ({"properties": {"a": {"$ref": "#"}}}, 2, True),
-        (
-            {
-                "$defs": {
-                    "a": {"properties": {"x": {"$ref": "#/$defs/b"}}},
-                    "b": {"items": {"$ref": "#/$defs/a"}},
-                }
-            },
-            2,
-            True,
-        ),
-        ({"$defs": {"a": {"$anchor": "t", "items": {"$ref": "#t"}}}}, 2, True),
-        ({"properties": {"a": {"$ref": "https://json-schema.org/draft/2020-12/schema"}}}, 1, False),
-        ({"properties": {"a": {"$ref": "#/nowhere"}}}, 1, False),
-        (tree(2), 4, True),
-    ],
-)
+EMPTY: dict[str, Any] = {}
+COUNTED: list[tuple[dict[str, Any], int, bool]] = [
+    ({"type": "object"}, 1, False),
+    ({"properties": {"a": {"anyOf": [EMPTY, EMPTY, {"not": EMPTY}]}}}, 5, False),
+    (
+        {"properties": {"a": {"$ref": "#/$defs/s"}, "b": {"$ref": "#/$defs/s"}}, "$defs": {"s": EMPTY}},
+        2,
+        False,
+    ),
+    ({"properties": {"a": {"$ref": "#"}}}, 2, True),
+    (
+        {
+            "$defs": {
+                "a": {"properties": {"x": {"$ref": "#/$defs/b"}}},
+                "b": {"items": {"$ref": "#/$defs/a"}},
+            }
+        },
+        2,
+        True,
+    ),
+    ({"$defs": {"a": {"$anchor": "t", "items": {"$ref": "#t"}}}}, 2, True),
+    ({"properties": {"a": {"$ref": "https://json-schema.org/draft/2020-12/schema"}}}, 1, False),
+    ({"properties": {"a": {"$ref": "#/nowhere"}}}, 1, False),
+    (tree(2), 4, True),
+]
+
+
+@pytest.mark.parametrize(("schema", "looks", "recursive"), COUNTED)
 def test_looks_and_recursion_are_counted(schema: Any, looks: int, recursive: bool) -> None:
     assert measured(schema) == Branching(looks, recursive=recursive)
 

@@ -52,6 +52,7 @@ _CANCEL_GRACE_S = 5.0
 _MAX_CONTENT_BYTES = 5 * 1024 * 1024
 _MAX_BLOCKS = 100
 _MAX_ERROR_CHARS = 4_000
+_FITS, _VIOLATES = SchemaVerdict.FITS.value, SchemaVerdict.VIOLATES.value
 
 BeforeRun = Callable[[Entry], Awaitable[None]]
 
@@ -100,7 +101,7 @@ class _Call:
 
     at: datetime
     started: float
-    schema_verdict: SchemaVerdict = SchemaVerdict.UNCHECKED
+    schema_verdict: str = SchemaVerdict.UNCHECKED.value
     violations: tuple[Violation, ...] = ()
     adjustments: tuple[Adjustment, ...] = ()
 
@@ -189,15 +190,15 @@ class ToolExecutor:
         if nulls:
             call.adjustments = dropped(nulls)
         if schema.accepts(params):
-            call.schema_verdict = SchemaVerdict.FITS
+            call.schema_verdict = _FITS
             return params
         if context.coerce_safe or entry.traits.coerce_safe:
             fitting = coerced(schema, params)
             if fitting is not None:
-                call.schema_verdict = SchemaVerdict.FITS
+                call.schema_verdict = _FITS
                 call.adjustments += fitting[1]
                 return fitting[0]
-        call.schema_verdict = SchemaVerdict.VIOLATES
+        call.schema_verdict = _VIOLATES
         found = without_sensitive(await self._explained(schema, params), entry.traits.sensitive)
         listed = "; ".join(f"{one.pointer or 'the object'}: {one.message}" for one in found)
         raise InvalidParams(

@@ -160,7 +160,7 @@ class WorkerReports:
                 call_id=f"{job.attempt}:{data['call_id']}",
                 params={},
                 verdict=data["verdict"],
-                schema_verdict=SchemaVerdict.VIOLATES,
+                schema_verdict=SchemaVerdict.VIOLATES.value,
                 violations=tuple(data["errors"]),
                 adjustments=(),
                 duration_ms=data["duration_ms"],

@@ -71,6 +71,8 @@ from worker.clock import SystemClock
 from worker.explainer import SubprocessExplainer
 from worker.in_process import run_in_process
 
+_BY_HAND_BYTES = 16 * 1024 * 1024
+
 OnWait = Callable[[str, float, str], Awaitable[None]]
 
 
@@ -290,7 +292,10 @@ async def _open_tools(base: _Base) -> _Tools:
     )
     wasm = await open_wasm(settings, clock)
     base.stack.push_async_callback(wasm.close)
-    by_hand = ToolExecutor(registry, replace(around, hosted=False))
+    # No job keeps what a person asked for: it is answered whole, within reason.
+    by_hand = ToolExecutor(
+        registry, replace(around, hosted=False, keeper=None, max_output_bytes=_BY_HAND_BYTES)
+    )
     desk = ToolDesk(registry, by_hand, WasmFiles(wasm), base.ids, tools_dir=settings.tools_dir)
     mcp = McpServers(
         await asyncio.to_thread(load_config, settings.mcp_file),

@@ -46,6 +46,7 @@ REQUIREMENTS: dict[str, str] = {
     "PD-20": "Every call's schema verdict is kept; first calls are told per job and, over jobs, per tool.",
     "PD-21": "Arguments are changed only by rule or opted-in policy, and every change is recorded.",
     "PD-22": "A tool owner is told how each provider sees a tool: each change, and each refusal with its fix.",
+    "PD-23": "Every kind of result reaches model and operator: bounded, redacted, nothing dropped silently.",
     "BR-001": "A patch keeps a file's line endings.",
     "BR-003": "A patch keeps a missing final newline.",
     "BR-005": "Adding never overwrites.",

@@ -48,7 +48,7 @@ class ToolOutput:
         result: any JSON value; what the model reads.
         is_error: the tool ran and says that it failed.
         content: blocks that are not text (images, audio, resources), in order, as JSON objects with a
-            `type`.
+            `type`; each has its line in `result` too.
         cost_usd: what the call cost, when the tool knows.
         duration_ms: wall time of the run, set by the executor.
         raw: the tool's own structured answer, when it differs from `result`.

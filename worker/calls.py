@@ -251,12 +251,12 @@ class CallRunner:
 
 
 def _rendered(output: ToolOutput) -> tuple[str, tuple[MediaPart, ...]]:
-    """What the model reads: the result, images beside it, and a line for every other block."""
+    """What the model reads: the result, which names every block, images beside it, and what was left out."""
     text, media = output.text(), list[MediaPart]()
     for block in output.content:
         data, kind = block.get("data"), str(block.get("mimeType") or block.get("media_type") or "")
         if block.get("type") == "image" and isinstance(data, str) and kind:
             media.append(MediaPart(type="image", media_type=kind, data=data))
-        else:
+        elif block.get("type") == "omitted":
             text += f"\n{compact_json(preview(block))}"
     return text, tuple(media)

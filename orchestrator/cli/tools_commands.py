@@ -228,7 +228,9 @@ def _row(tool: dict[str, Any], explain: bool) -> tuple[str | Text, ...]:
     else:
         reason = f"no: {tool['hidden_reason']}: {tool['hidden_because']}"
         verdict = Text(one_line(reason if explain else "no"), style="yellow")
-    return (tool["name"], tool["source"], verdict, one_line(tool["description"], 80))
+    # A name that is not what its owner asked for says which tool it stands for.
+    source = f"{tool['owner']} {tool['original_name']}" if tool["renamed"] else tool["source"]
+    return (tool["name"], one_line(source, 60), verdict, one_line(tool["description"], 80))
 
 
 def _policy(tool: dict[str, Any]) -> list[str]:

@@ -191,6 +191,7 @@ class ToolSummary(BaseModel):
     source: str
     owner: str
     original_name: str
+    renamed: bool
     state: str
     reason: str
     hosted: bool
@@ -236,6 +237,7 @@ def _summary(view: ToolView) -> dict[str, Any]:
         "source": entry.traits.source,
         "owner": entry.traits.owner,
         "original_name": entry.traits.original_name or entry.tool.definition.name,
+        "renamed": entry.renamed,
         "state": entry.state,
         "reason": entry.reason,
         "hosted": not view.hidden,

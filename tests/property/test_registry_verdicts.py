@@ -6,6 +6,7 @@ import json
 from typing import Any, cast
 
 import jsonschema
+import jsonschema_rs
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -140,6 +141,24 @@ def _is_valid_schema(schema: Any) -> bool:
     except jsonschema.SchemaError:
         return False
     return True
+
+
+# Data in the places of rules: now and then it fits, and mostly it does not.
+broken = st.dictionaries(
+    st.sampled_from(
+        ["type", "enum", "minimum", "maxLength", "required", "properties", "items", "anyOf", "not", "pattern"]
+    ),
+    values | schemas,
+    max_size=3,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(schemas | broken, st.sampled_from([jsonschema.Draft202012Validator, jsonschema.Draft7Validator]))
+def test_both_engines_agree_about_what_is_a_schema(schema: Any, draft: Any) -> None:
+    """At registration the deciding one is asked first; the reference says what is wrong."""
+    whole: dict[str, Any] = {"$schema": draft.META_SCHEMA["$schema"], "properties": {"v": schema}}
+    assert jsonschema_rs.meta.is_valid(whole) is draft(draft.META_SCHEMA).is_valid(whole)
 
 
 @settings(max_examples=100, deadline=None)

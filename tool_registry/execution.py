@@ -386,8 +386,8 @@ class ToolExecutor:
                 params=self._around.redactor.value(params),
                 verdict=verdict,
                 schema_verdict=call.schema_verdict,
-                violations=tuple([one.as_json() for one in call.violations]),
-                adjustments=tuple([one.as_json() for one in call.adjustments]),
+                violations=tuple([one.as_json() for one in call.violations]) if call.violations else (),
+                adjustments=tuple([one.as_json() for one in call.adjustments]) if call.adjustments else (),
                 duration_ms=self._ms_since(call.started),
                 output_bytes=size,
             )

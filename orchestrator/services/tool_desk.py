@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.domain.shaping.family import FAMILIES, Family
-from orchestrator.domain.shaping.tool import ShapedTool, shape_tools
+from orchestrator.domain.shaping.tool import ShapedTool, shape_tool, shape_tools
 from orchestrator.errors import BadRequest, Conflict, NotFound
 from orchestrator.ports.audit import OPERATOR_JOB
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.tool_sources import WasmLoader
 from tool_registry.context import ToolContext
 from tool_registry.execution import ToolExecutor
+from tool_registry.names import LOCAL_NAMES
 from tool_registry.output import ToolOutput
 from tool_registry.registry import Entry, Offer, ToolRegistry
 from tool_registry.tool import ToolSource
@@ -87,15 +88,25 @@ class ToolDesk:
     def check(
         self, names: Sequence[str], families: Sequence[Family] = FAMILIES
     ) -> dict[str, list[ProviderVerdict]]:
-        """How each provider family sees each tool; all tools when no name is given."""
+        """How each provider family sees each tool; all tools when no name is given.
+
+        A family's number of tools is held against what a hosted job's request carries, in its order: what
+        such jobs see, and the container's own tools.
+        """
         entries = [self._entry(name) for name in names] if names else list(self._registry.entries())
-        entries = [entry for entry in entries if entry.state is ToolState.ACTIVE]
-        offered = [(one.name, one.definition.description, one.definition.parameters_json) for one in entries]
-        found: dict[str, list[ProviderVerdict]] = {entry.name: [] for entry in entries}
+        wanted = [entry.name for entry in entries if entry.state is ToolState.ACTIVE]
+        found: dict[str, list[ProviderVerdict]] = {name: [] for name in wanted}
         for family in families:
-            for entry, shaped in zip(entries, shape_tools(offered, family), strict=True):
-                found[entry.name].append(ProviderVerdict(family, shaped))
+            carried = {tool.name: tool for tool in shape_tools(self._request(), family)}
+            for name in wanted:
+                alone = shape_tool(*_offered(self._entry(name)), family)
+                found[name].append(ProviderVerdict(family, carried.get(name, alone)))
         return found
+
+    def _request(self) -> list[tuple[str, str, str]]:
+        """The tools of a hosted job without grants, as `(name, description, schema)`, sorted by name."""
+        seen = [_offered(view.entry) for view in self.views() if not view.hidden]
+        return sorted([*seen, *((name, "", "{}") for name in LOCAL_NAMES)])
 
     async def call(self, name: str, params: dict[str, Any]) -> ToolOutput:
         """Run a call by hand; being there to make it is the approval.
@@ -157,6 +168,10 @@ class ToolDesk:
         refused = trial.replace(staged.tool.traits.owner, [staged]).refused
         if refused:
             raise BadRequest(refused[0].error.message)
+
+
+def _offered(entry: Entry) -> tuple[str, str, str]:
+    return entry.name, entry.definition.description, entry.definition.parameters_json
 
 
 def _usable(offer: Offer) -> None:

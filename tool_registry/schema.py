@@ -25,7 +25,12 @@ from tool_registry.schema_graph import Branching, TooManyLooks, measured
 MAX_SCHEMA_BYTES = 256 * 1024
 MAX_SCHEMA_DEPTH = 64
 MAX_SCHEMA_NODES = 10_000
-_BACKTRACK_LIMIT = 100_000
+_BACKTRACK_LIMIT = 50_000
+_MAX_BACKTRACKED = 1_000
+_TOO_MANY_FOR_PATTERNS = (
+    f"holds more than {_MAX_BACKTRACKED:,} values, which is too many for this schema's look-around patterns"
+    " and back-references; send less at once"
+)
 _MASK = "the value"
 _SLOW_CHECK_NODES = 1_000
 _MAX_VALUES = 2_000
@@ -89,11 +94,11 @@ class CompiledSchema:
         self._branching = _branching(schema) if '"$' in text else _FLAT
         self.rules: Mapping[str, Any] = schema
         self.rules_text = text
-        self._validator = compile_validator(schema)
+        self._validator, self._backtracks = _compiled(schema)
         if '"nullable"' in text:
             self.rules = with_nulls(schema)
             self.rules_text = schema_text(self.rules)
-            self._validator = compile_validator(self.rules)
+            self._validator, _ = _compiled(self.rules)
 
     def quick_to_explain(self, params: Mapping[str, Any]) -> bool:
         """Whether every error can be listed at once.
@@ -110,6 +115,8 @@ class CompiledSchema:
 
     def accepts(self, params: Mapping[str, Any]) -> bool:
         """The verdict. Formats are asserted."""
+        if self._backtracks and not is_within(params, max_values=_MAX_BACKTRACKED):
+            return False
         try:
             return bool(self._validator.is_valid(params))
         except ValueError:
@@ -117,6 +124,8 @@ class CompiledSchema:
 
     def masked_violations(self, params: Mapping[str, Any]) -> tuple[Violation, ...]:
         """The deciding engine's own words, without values; for when the reference finds nothing."""
+        if self._backtracks and not is_within(params, max_values=_MAX_BACKTRACKED):
+            return (Violation("", "pattern", _TOO_MANY_FOR_PATTERNS),)
         if not self.quick_to_explain(params):
             return (Violation("", "schema", "does not fit the schema somewhere deep inside"),)
         try:
@@ -248,17 +257,22 @@ def compile_validator(schema: Any) -> _Compiled:
     Raises:
         InvalidSchema: the engine can't take it, a reference leaves it, or its alternatives multiply.
     """
+    return _compiled(schema)[0]
+
+
+def _compiled(schema: Any) -> tuple[_Compiled, bool]:
+    """The validator, and whether some pattern of it backtracks: each may take 0.6 ms then (measured)."""
     if isinstance(schema, dict):
         _branching(cast("dict[str, Any]", schema))
     make = functools.partial(
         jsonschema_rs.validator_for, schema, validate_formats=True, offline=True, mask=_MASK
     )
     try:
-        return make(pattern_options=jsonschema_rs.RegexOptions())
+        return make(pattern_options=jsonschema_rs.RegexOptions()), False
     except (ValueError, jsonschema_rs.ReferencingError):
         pass  # look-around and back-references need the other engine, under a limit; all else fails there too
     try:
-        return make(pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACK_LIMIT))
+        return make(pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACK_LIMIT)), True
     except (ValueError, jsonschema_rs.ReferencingError) as error:
         reason = str(error).partition("\n")[0][:300]
         if "etriev" in reason:

@@ -43,6 +43,8 @@ REQUIREMENTS: dict[str, str] = {
     "PD-14": "Commands say in one line what is wrong and what to do, with the right exit code.",
     "PD-15": "Documents are true: links resolve, named files exist, decisions are numbered.",
     "PD-16": "The hot route's cost is measured against a bare server in the same run.",
+    "PD-17": "A job's tokens and iterations are budgets that the model proxy holds.",
+    "PD-18": "Nothing that a job's commands can do reveals its token, a key or a secret that it was not granted.",
     "PD-20": "Every call's schema verdict is kept; first calls are told per job and, over jobs, per tool.",
     "PD-21": "Arguments are changed only by rule or opted-in policy, and every change is recorded.",
     "PD-22": "A tool owner is told how each provider sees a tool: each change, and each refusal with its fix.",

@@ -17,6 +17,7 @@ from orchestrator.cli import (
     jobs_commands,
     mcp_commands,
     run_command,
+    secrets_commands,
     serve,
     tools_commands,
 )
@@ -31,6 +32,7 @@ tools_commands.app.command("stats")(first_calls.stats)
 app.add_typer(jobs_commands.app)
 app.add_typer(tools_commands.app)
 app.add_typer(mcp_commands.app)
+app.add_typer(secrets_commands.app)
 app.add_typer(image_commands.app)
 app.command("doctor")(doctor.doctor)
 

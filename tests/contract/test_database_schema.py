@@ -87,7 +87,7 @@ async def test_migrations_that_start_together_take_turns(empty_url: str):
 
 async def test_rows_from_before_keep_what_they_say_of_the_schema(empty_url: str):
     database = await Database.open(empty_url)
-    await anyio.to_thread.run_sync(schema.upgrade, parse_url(empty_url), "0002")
+    await anyio.to_thread.run_sync(schema.upgrade, parse_url(empty_url), "0003")
     columns = (
         "job_id, at, agent, network, tool_name, source, call_id, params, verdict, duration_ms, output_bytes"
     )

@@ -18,6 +18,22 @@ TREE: dict[str, Any] = {
     "properties": {"root": {"$ref": "#/$defs/Node"}},
     "$defs": {"Node": {"type": "object", "properties": {"kid": {"$ref": "#/$defs/Node"}}}},
 }
+NAMES: dict[str, Any] = {
+    "type": "object",
+    "required": ["filter[name]"],
+    "properties": {
+        "filter[name]": {"type": "string"},
+        "filter_name_": {"type": "string"},
+        "page.size": {"type": "integer"},
+        "properties": {"type": "array"},
+    },
+}
+EITHER: dict[str, Any] = {
+    "oneOf": [
+        {"properties": {"id": {"type": "integer"}}, "required": ["id"]},
+        {"properties": {"name": {"type": "string"}}, "required": ["name"]},
+    ]
+}
 SCRIPT = """
 turns:
   - call: [{tool: calc, arguments: {expresion: "1 + 1"}}]
@@ -36,6 +52,8 @@ def desk(tmp_path: Path) -> CommandLine:
     for name, sidecar in {
         "gated": {"approval": "always"},
         "tree": {"schema": TREE, "description": "a tree"},
+        "names": {"schema": NAMES, "description": "d" * 2_000},
+        "either": {"schema": EITHER},
         "calc": {},
     }.items():
         desk.add_wasm(CALC)
@@ -74,6 +92,30 @@ def test_check_prints_verdict_changes_and_fixes_and_fails_on_a_refusal(desk: Com
         2,
         True,
     )
+
+
+def test_check_names_every_change_of_odd_schemas(desk: CommandLine) -> None:
+    """BR-057, BR-061: renamed, added, folded, cut; and what strict mode would ask for, when asked."""
+    told = good(desk.run("tools", "check", "names", "either", "calc", "--json"))["tools"]
+    changes = {
+        (name, one["provider"]): " | ".join(one["changes"])
+        for name, verdicts in told.items()
+        for one in verdicts
+    }
+    assert "property 'filter[name]' is shown as 'filter_name__" in changes["names", "anthropic"]
+    assert "items was added to an array" in changes["names", "openai"]
+    assert "the description was cut from 2000 to 1024 characters" in changes["names", "openai"]
+    assert "the description was cut" not in changes["names", "anthropic"]
+    assert "property 'page.size' is shown as 'page_size'" in changes["names", "gemini"]
+    assert changes["either", "generic"] == (
+        "type object was set at the root | oneOf at the root was folded into one object"
+    )
+    assert changes["calc", "openai"] == ""
+    strict = desk.run("tools", "check", "names", "--provider", "openai-strict")
+    assert strict.exit_code == 1
+    assert "give its items a type, or use the plain form, without strict" in strict.out
+    shown = json.loads(desk.run("tools", "show", "names", "--json").out)
+    assert shown["parameters"] == NAMES
 
 
 def test_list_explains_every_hidden_tool(desk: CommandLine) -> None:

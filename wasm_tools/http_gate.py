@@ -152,7 +152,10 @@ class HttpGate:
                 continue
             value = self._outside.secret(credential.secret, max(0.0, deadline - time.monotonic()))
             if value is None:
-                raise HostDenied(f"the secret {credential.secret} is not set; the operator has to set it")
+                raise HostDenied(
+                    f"the secret {credential.secret} is not set; the operator sets it with"
+                    f" 'portside secrets set {credential.secret}'"
+                )
             found.append((credential, value))
         return found
 

@@ -53,6 +53,7 @@ class Sidecar(Grants):
     exports: dict[str, SidecarExport] = Field(default_factory=dict[str, SidecarExport])
     limits: SidecarLimits = SidecarLimits()
     approval: Literal["never", "always"] = "never"
+    coerce: Literal["never", "safe"] = "never"
     read_only: bool = False
     idempotent: bool = False
 

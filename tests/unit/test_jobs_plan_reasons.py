@@ -59,6 +59,8 @@ SMALL = JobSpec("t", "t", memory_bytes=128 * 2**20)
         (job(), exited(137), ("failed", "killed (SIGKILL), not by its memory limit")),
         (job(), exited(143), ("lost", "container was terminated from outside (engine restarted?)")),
         (job(), exited(0), ("failed", "worker exited with code 0 without a report")),
+        (job(), exited(134), ("failed", "worker was killed by SIGABRT without a report")),
+        (job(), exited(139), ("failed", "worker was killed by SIGSEGV without a report")),
         (job(), exited(3), ("failed", "worker exited with code 3 without a report")),
         (job(), exited(127, error="exec: python: not found"), ("failed", "container did not run: exec: python: not found")),
         (job(), None, ("lost", "container disappeared")),
@@ -153,6 +155,28 @@ def test_the_oldest_queued_jobs_are_launched_first() -> None:
     ]
     actions = plan(queued, [], NOW, rules=PlanRules(max_running=2))
     assert actions == [Launch(JobId("j1"), 1), Launch(JobId("j2"), 1)]
+
+
+def test_one_network_s_long_queue_delays_no_other() -> None:
+    queued = [
+        job(
+            JobState.QUEUED,
+            id=JobId(f"j{n}"),
+            attempt=0,
+            sandbox_id=None,
+            created_at=NOW + timedelta(seconds=n),
+            spec=JobSpec("t", "t", network="busy" if n < 3 else "other"),
+        )
+        for n in range(4)
+    ]
+    rules = PlanRules(max_running=3, max_running_per_network=2)
+    assert plan(queued, [], NOW, rules=rules) == [
+        Launch(JobId("j0"), 1),
+        Launch(JobId("j3"), 1),
+        Launch(JobId("j1"), 1),
+    ]
+    one_each = PlanRules(max_running=3, max_running_per_network=1)
+    assert plan(queued, [], NOW, rules=one_each) == [Launch(JobId("j0"), 1), Launch(JobId("j3"), 1)]
 
 
 def test_a_queued_job_under_way_takes_its_place() -> None:

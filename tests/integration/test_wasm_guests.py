@@ -14,11 +14,14 @@ from typing import Any
 import pytest
 
 from tests.support.wasm.guests import CALC, REPOSITORY, WORLD
+from tests.support.wasm.site import Page, site
 from tests.support.wasm.workshop import Workshop, context, workshop
 from tool_registry.schema import CompiledSchema
 from tool_registry.tool import Tool
 from tool_registry.visibility import ToolState
+from wasm_tools.granted_host import Outside
 from wasm_tools.loading import load_wasm_tool
+from wasm_tools.sidecar import read_sidecar
 
 GUESTS = REPOSITORY / "wasm_tools" / "guests"
 BUILT = REPOSITORY / "build" / "guests"
@@ -85,6 +88,33 @@ def built(name: str, out: Path) -> Path:
     return out
 
 
+def of_python(name: str) -> Path:
+    """A guest in Python, built once for its source."""
+    sources = (GUESTS / name / "app.py", GUESTS / name / "build.sh", WORLD)
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
+    kept = BUILT / digest / f"{name}.wasm"
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        built(name, kept.with_suffix(".new")).replace(kept)
+    return kept
+
+
+async def with_sidecar(shop: Workshop, name: str, change: dict[str, Any], outside: Outside) -> Tool:
+    """A guest under its own capabilities file, its HTTP grant changed for a site of the test's."""
+    sidecar = json.loads((GUESTS / name / f"{name}.capabilities.json").read_text())
+    sidecar["http"] |= change
+    path = shop.directory / f"{name}.wasm"
+    shutil.copy(of_python(name), path)
+    path.with_name(f"{name}.capabilities.json").write_text(json.dumps(sidecar))
+    offer = await load_wasm_tool(path, shop.runtime, outside=outside)
+    assert offer.state is ToolState.ACTIVE, offer.reason
+    return offer.tool
+
+
+async def here(_host: str, _port: int) -> list[str]:
+    return ["127.0.0.1"]
+
+
 async def test_calc_computes_exactly_and_says_what_is_wrong(shop: Workshop) -> None:
     calc = await active(shop, CALC)
     for params, expected in SUMS:
@@ -125,13 +155,7 @@ async def test_calc_built_from_its_source_is_the_committed_one(shop: Workshop) -
 @pytest.mark.timeout(300)
 async def test_json_query_a_guest_in_python_answers_pointers_and_paths(shop: Workshop) -> None:
     """A component of another language, with a whole interpreter inside and WASI beneath."""
-    sources = (GUESTS / "json_query" / "app.py", GUESTS / "json_query" / "build.sh", WORLD)
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
-    kept = BUILT / digest / "json_query.wasm"
-    if not kept.exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        built("json_query", kept.with_suffix(".new")).replace(kept)
-    query = await active(shop, kept)
+    query = await active(shop, of_python("json_query"))
     schema = CompiledSchema(query.definition.parameters_json)
     for text, expected in QUERIES:
         params = {"document": DOCUMENT, "query": text}
@@ -142,3 +166,124 @@ async def test_json_query_a_guest_in_python_answers_pointers_and_paths(shop: Wor
     assert "the document is not JSON" in output.result
     limited = await query.execute({"document": "[1,2,3]", "query": "$[*]", "limit": 1}, context())
     assert limited.result == '[{"pointer": "/0", "value": 1}]'
+
+
+@pytest.mark.timeout(300)
+async def test_text_diff_answers_what_changed(shop: Workshop) -> None:
+    diff = await active(shop, of_python("text_diff"))
+    changed = await diff.execute(
+        {"before": "a\nb\nc\n", "after": "a\nB\nc", "name": "x", "context": 0}, context()
+    )
+    assert changed.result == (
+        "--- a/x\n+++ b/x\n@@ -2,2 +2,2 @@\n-b\n-c\n+B\n+c\n\\ No newline at end of file\n"
+    )
+    same = await diff.execute({"before": "a\r\n", "after": "a\r\n"}, context())
+    assert (same.result, same.is_error) == ("", False)
+    too_long = await diff.execute({"before": "\n" * 15_000, "after": "\n" * 15_000}, context())
+    assert too_long.is_error
+    assert "20,000 lines" in too_long.result
+
+
+HTML = b"""<!DOCTYPE html><html><head><title>Title</title><style>p {}</style></head><body>
+<nav>menu</nav><h1>Head &amp; more</h1><p>One <b>bold</b>
+ word.</p><ul><li>first<li>second</ul><pre>def f():
+    return 1</pre><script>evil()</script><a href="/next">on</a></body></html>"""
+
+
+@pytest.mark.timeout(300)
+async def test_http_get_answers_the_readable_text_of_a_page(shop: Workshop) -> None:
+    """Against a site on this machine; the file that it comes with allows any public host."""
+    pages = {
+        "/": Page(HTML, headers={"Content-Type": "text/html; charset=utf-8"}),
+        "/plain": Page(b"x" * 500, headers={"Content-Type": "text/plain"}),
+        "/image": Page(b"\x89PNG\xff", headers={"Content-Type": "image/png"}),
+    }
+    with site(dict(pages)) as there:
+        rules = {"allow": [{"host": "a.test", "scheme": "http", "port": there.port}], "allow_private": True}
+        get = await with_sidecar(shop, "http_get", rules, Outside(resolve=here))
+        base = f"http://a.test:{there.port}"
+        page = await get.execute({"url": f"{base}/", "links": True}, context())
+        assert page.result == (
+            "Title\n# Head & more\n\nOne bold word.\n\n- first\n- second\n\ndef f():\n    return 1\n"
+            f"on\n\nLinks:\n- on: {base}/next"
+        )
+        cut = await get.execute({"url": f"{base}/plain", "max_chars": 100}, context())
+        assert cut.result == "x" * 100 + "\n[cut: 500 characters in all]"
+        answers = [await get.execute({"url": f"{base}{path}"}, context()) for path in ("/image", "/absent")]
+        assert [one.is_error for one in answers] == [True, True]
+        assert "no text but image/png" in answers[0].result
+        assert "answered 404: nothing here" in answers[1].result
+        elsewhere = await get.execute({"url": "https://other.test/"}, context())
+        assert elsewhere.is_error
+        assert "not granted" in elsewhere.result
+
+
+REPOSITORIES = {
+    "total_count": 1,
+    "items": [
+        {"full_name": "o/n", "html_url": "u", "description": None, "stargazers_count": 3, "language": "C"}
+    ],
+}
+ISSUES = {
+    "total_count": 41,
+    "incomplete_results": True,
+    "items": [
+        {
+            "repository_url": "https://api.test/repos/o/n",
+            "number": number,
+            "title": "t",
+            "state": "open",
+            "html_url": "u",
+            "user": {"login": "me"},
+            "updated_at": "2026-01-01",
+        }
+        for number in (7, 8)
+    ],
+}
+
+
+@pytest.mark.timeout(300)
+async def test_github_search_asks_with_the_operators_token(shop: Workshop) -> None:
+    """Against a fake of the API; the token is added by the host and stands nowhere in the guest."""
+
+    async def secret(name: str) -> str | None:
+        return "ghs-value-of-the-token" if name == "GITHUB_TOKEN" else None
+
+    with site({}) as there:
+        there.pages["/search/repositories"] = Page(json.dumps(REPOSITORIES).encode())
+        there.pages["/search/issues"] = Page(json.dumps(ISSUES).encode())
+        change = {
+            "allow": [{"host": "api.test", "scheme": "http", "port": there.port, "path_prefix": "/search"}],
+            "credentials": {"github": {"secret": "GITHUB_TOKEN", "in": "bearer", "hosts": ["api.test"]}},
+            "allow_private": True,
+        }
+        outside = Outside(resolve=here, secret=secret)
+        search = await with_sidecar(shop, "github_search", change, outside)
+        asked = {"kind": "repositories", "query": "a b&c", "api": f"http://api.test:{there.port}"}
+        found = await search.execute(asked, context())
+        assert json.loads(found.result)["items"] == [
+            {"name": "o/n", "url": "u", "description": None, "stars": 3, "language": "C"}
+        ]
+        assert there.asked[0].path == "/search/repositories?q=a+b%26c&per_page=10"
+        assert there.asked[0].headers["Authorization"] == "Bearer ghs-value-of-the-token"
+        issues = json.loads((await search.execute({**asked, "kind": "issues", "limit": 1}, context())).result)
+        assert (issues["total"], issues["incomplete"]) == (41, True)
+        assert [(one["repository"], one["number"], one["author"]) for one in issues["items"]] == [
+            ("o/n", 7, "me")
+        ]
+        limited = {"X-RateLimit-Remaining": "0"}
+        there.pages["/search/issues"] = Page(b'{"message": "slow down"}', 403, limited)
+        refused = await search.execute({**asked, "kind": "issues"}, context())
+        assert (refused.is_error, refused.result) == (
+            True,
+            "GitHub's rate limit is used up; try later: slow down",
+        )
+        elsewhere = await search.execute({"kind": "issues", "query": "x"}, context())
+        assert "api.github.com is not among the hosts" in elsewhere.result
+
+
+@pytest.mark.parametrize("name", ["http_get", "github_search"])
+def test_the_capabilities_files_that_come_with_guests_can_be_followed(name: str) -> None:
+    sidecar = read_sidecar(GUESTS / name / f"{name}.capabilities.json")
+    assert sidecar.asks()
+    assert sidecar.http.rate_limit is not None

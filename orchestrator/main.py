@@ -41,6 +41,7 @@ from orchestrator.services.active_jobs import ActiveJobs
 from orchestrator.services.audit_log import AuditLog
 from orchestrator.services.budgets import Budgets
 from orchestrator.services.catalogues import Catalogues
+from orchestrator.services.contracts import Contracts
 from orchestrator.services.executions import ExecutionService
 from orchestrator.services.in_process import InProcessJobs
 from orchestrator.services.jobs import JobParts, JobService
@@ -53,6 +54,7 @@ from orchestrator.services.network_tools import network_tools
 from orchestrator.services.outputs import Outputs
 from orchestrator.services.reports import WorkerReports
 from orchestrator.services.secrets import SecretService
+from orchestrator.services.statistics import Statistics
 from orchestrator.services.supervisor import Supervisor, SupervisorSettings
 from orchestrator.services.timeline import Timeline
 from orchestrator.services.tokens import TokenService
@@ -70,6 +72,8 @@ from wasm_tools.runtime import WasmRuntime
 from worker.clock import SystemClock
 from worker.explainer import SubprocessExplainer
 from worker.in_process import run_in_process
+
+_BY_HAND_BYTES = 16 * 1024 * 1024
 
 OnWait = Callable[[str, float, str], Awaitable[None]]
 
@@ -295,7 +299,10 @@ async def _open_tools(base: _Base) -> _Tools:
     )
     wasm = await open_wasm(settings, clock)
     base.stack.push_async_callback(wasm.close)
-    by_hand = ToolExecutor(registry, replace(around, hosted=False))
+    # No job keeps what a person asked for: it is answered whole, within reason.
+    by_hand = ToolExecutor(
+        registry, replace(around, hosted=False, keeper=None, max_output_bytes=_BY_HAND_BYTES)
+    )
     desk = ToolDesk(registry, by_hand, WasmFiles(wasm), base.ids, tools_dir=settings.tools_dir)
     mcp = McpServers(
         await asyncio.to_thread(load_config, settings.mcp_file),
@@ -374,6 +381,7 @@ def _services(base: _Base, tools: _Tools, jobs: _Jobs, gate: OperatorGate) -> Ap
         secrets=base.secrets,
         sockets=jobs.sockets,
         registry=tools.registry,
+        audit=tools.audit,
         wake=jobs.wake,
     )
     executions = ExecutionService(
@@ -393,9 +401,15 @@ def _services(base: _Base, tools: _Tools, jobs: _Jobs, gate: OperatorGate) -> Ap
             timeline=jobs.parts.timeline,
             audit=stores.audit,
             audit_log=tools.audit,
+            contracts=Contracts(stores.audit, tools.audit, jobs.parts.timeline),
             defaults=JobDefaults(settings.agent, settings.network, settings.model),
         ),
-        tools=ToolServices(gate, tools.desk, McpServerFile(tools.mcp, settings.mcp_file)),
+        tools=ToolServices(
+            gate,
+            tools.desk,
+            McpServerFile(tools.mcp, settings.mcp_file),
+            Statistics(stores.audit, tools.audit, tools.registry),
+        ),
         executions=executions,
         secrets=base.secrets,
         models=ModelService(jobs.models, tools.outputs, tools.membership, Budgets(stores.jobs)),

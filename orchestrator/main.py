@@ -7,6 +7,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Literal
 
 import httpx
@@ -20,6 +21,7 @@ from container.engine.port import SandboxEngine
 from orchestrator.adapters.blobs.files import FileBlobStore
 from orchestrator.adapters.db.network_store import SqlNetworkStore
 from orchestrator.adapters.db.stores import Stores, open_stores
+from orchestrator.adapters.files.watch import WatchedFolders
 from orchestrator.adapters.ids.uuid7 import Uuid7Ids
 from orchestrator.adapters.models.on_demand import OnDemand
 from orchestrator.adapters.models.router import ModelRouter
@@ -41,9 +43,11 @@ from orchestrator.services.active_jobs import ActiveJobs
 from orchestrator.services.audit_log import AuditLog
 from orchestrator.services.catalogues import Catalogues
 from orchestrator.services.executions import ExecutionService
+from orchestrator.services.first_catalogue import FirstCatalogue
 from orchestrator.services.in_process import InProcessJobs
 from orchestrator.services.jobs import JobParts, JobService
 from orchestrator.services.launching import Launcher, LaunchSettings
+from orchestrator.services.live_tools import LiveTools
 from orchestrator.services.llm import ModelService
 from orchestrator.services.membership import NetworkMembership
 from orchestrator.services.network import NetworkService
@@ -182,6 +186,9 @@ async def _wire(settings: Settings, outside: Outside, stack: AsyncExitStack) -> 
     base = await _open_base(settings, stack)
     tools = await _open_tools(base)
     await _fill(tools)
+    live = LiveTools(_watch(settings), [tools.desk.refresh, tools.mcp_file.reload])
+    live.start()
+    stack.push_async_callback(live.close)
     jobs = await _open_jobs(base, tools, outside)
     app = await _application(base, tools, jobs)
     jobs.sockets.serve(app)
@@ -205,8 +212,17 @@ async def _application(base: _Base, tools: _Tools, jobs: _Jobs) -> ASGIApp:
 
 async def _fill(tools: _Tools) -> None:
     """Load the WASM tools and begin to connect the MCP servers."""
-    await tools.desk.load()
+    await tools.desk.refresh()
     tools.mcp.start()
+
+
+def _watch(settings: Settings) -> WatchedFolders:
+    """Hints about the tools directory and the file of MCP servers; the database beside it says nothing."""
+
+    def wanted(path: Path) -> bool:
+        return path.parent == settings.tools_dir or path == settings.mcp_file
+
+    return WatchedFolders([settings.home, settings.tools_dir], wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +281,7 @@ class _Tools:
     executor: ToolExecutor
     desk: ToolDesk
     mcp: McpServers
+    mcp_file: McpServerFile
     membership: NetworkMembership
     outputs: Outputs
     audit: AuditLog
@@ -299,7 +316,8 @@ async def _open_tools(base: _Base) -> _Tools:
     )
     base.stack.push_async_callback(mcp.close)
     executor = ToolExecutor(registry, around)
-    return _Tools(registry, executor, desk, mcp, NetworkMembership(network), outputs, audit)
+    mcp_file = McpServerFile(mcp, settings.mcp_file)
+    return _Tools(registry, executor, desk, mcp, mcp_file, NetworkMembership(network), outputs, audit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,7 +392,13 @@ def _services(base: _Base, tools: _Tools, jobs: _Jobs, gate: OperatorGate) -> Ap
         describe=problem_of,
     )
     return AppServices(
-        worker=WorkerServices(jobs.tokens, reports, Catalogues(tools.registry), tools.outputs),
+        worker=WorkerServices(
+            jobs.tokens,
+            reports,
+            Catalogues(tools.registry),
+            FirstCatalogue(tools.mcp_file, jobs.parts.timeline, wait_s=settings.tools_wait_s),
+            tools.outputs,
+        ),
         operators=OperatorServices(
             gate=gate,
             jobs=JobService(jobs.parts, jobs.wake, models=jobs.models),
@@ -383,7 +407,7 @@ def _services(base: _Base, tools: _Tools, jobs: _Jobs, gate: OperatorGate) -> Ap
             audit_log=tools.audit,
             defaults=JobDefaults(settings.agent, settings.network, settings.model),
         ),
-        tools=ToolServices(gate, tools.desk, McpServerFile(tools.mcp, settings.mcp_file)),
+        tools=ToolServices(gate, tools.desk, tools.mcp_file),
         executions=executions,
         models=ModelService(jobs.models, tools.outputs, tools.membership),
         ready=lambda: _missing(stores, jobs.supervisor),

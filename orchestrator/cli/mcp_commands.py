@@ -49,11 +49,13 @@ def list_servers(as_json: AsJson = False) -> None:
     async def work() -> None:
         async with desk_for(settings, output.say, tools=True) as client:
             servers: list[dict[str, Any]] = await client.get("/api/v1/mcp")
+            problem = (await client.get("/api/v1/mcp-file"))["problem"]
         rows = [
             (one["name"], one["transport"], one["state"], str(one["tool_count"]), one["reason"])
             for one in servers
         ]
-        output.show(servers, table(("server", "transport", "state", "tools", "reason"), rows))
+        notes = [Text(f"not in use: {one_line(problem, 2000)}", style="red")] if problem else []
+        output.show(servers, table(("server", "transport", "state", "tools", "reason"), rows), *notes)
 
     finish(work())
 

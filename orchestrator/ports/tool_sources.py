@@ -16,10 +16,6 @@ class WasmLoader(Protocol):
         """Load one file; what is wrong with it is the offer's reason, never an exception."""
         ...
 
-    async def load_directory(self, directory: Path) -> Sequence[Offer]:
-        """Load every `*.wasm` file in a directory."""
-        ...
-
 
 class McpServerView(Protocol):
     """An MCP server as an operator sees it."""
@@ -72,6 +68,11 @@ class McpControl(Protocol):
         PortsideError: from every method, for a name or configuration that can't be.
     """
 
+    @property
+    def problem(self) -> str:
+        """Why the configuration file as it is now is not in use; "" when it is."""
+        ...
+
     def servers(self) -> Sequence[McpServerView]:
         """All of them, sorted by name."""
         ...
@@ -86,4 +87,16 @@ class McpControl(Protocol):
 
     async def test(self, name: str, config: Mapping[str, Any] | None) -> McpServerView:
         """Connect once, list its tools and end it; None tests the configured server of that name."""
+        ...
+
+    async def reload(self) -> None:
+        """Bring the servers up to their configuration file; one that can't be used changes nothing."""
+        ...
+
+    async def settled(self, within_s: float) -> Sequence[str]:
+        """Wait until each server has answered or failed, or has been given this long since its start.
+
+        Returns:
+            The names of those that have done neither.
+        """
         ...

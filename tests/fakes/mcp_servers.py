@@ -220,6 +220,17 @@ class Changing(Server):
             self.notices += 1
 
 
+class Holding(Server):
+    """`hold` is answered once a fifo, named by the option, was opened for writing and closed."""
+
+    tools = (tool("hold"),)
+
+    def call(self, message: Message, name: str, arguments: Message) -> Iterator[Message | bytes]:
+        with Path(self.options[0]).open() as gate:
+            gate.read()
+        yield result(message, text("let go"))
+
+
 class Noisy(Server):
     """Writes what is not JSON-RPC to stdout, first and in between."""
 

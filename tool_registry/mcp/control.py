@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from tool_registry.mcp.config import McpConfigError, load_config, parse_server
-from tool_registry.mcp.servers import McpServers, UnknownServer
+from tool_registry.mcp.servers import DuplicateServer, McpServers, UnknownServer
 from tool_registry.mcp.status import ServerStatus
+
+logger = logging.getLogger("tool_registry.mcp")
 
 
 class McpServerFile:
@@ -26,6 +29,39 @@ class McpServerFile:
         self._servers = servers
         self._path = path
         self._changing = asyncio.Lock()
+        self._problem = ""
+
+    @property
+    def problem(self) -> str:
+        """Why the file as it is now is not in use; "" when it is."""
+        return self._problem
+
+    async def reload(self) -> None:
+        """Bring the servers up to the file: start what is new, end what is gone, restart what differs.
+
+        A file that can't be used changes nothing; `problem` and the log say why.
+        """
+        async with self._changing:
+            try:
+                wanted = (await asyncio.to_thread(load_config, self._path)).servers
+            except McpConfigError as error:
+                if error.message != self._problem:
+                    logger.warning("the MCP servers stay as they are: %s", error.message)
+                self._problem = error.message
+                return
+            self._problem = ""
+            present = self._servers.configs()
+            for name in present.keys() - wanted.keys():
+                await self._servers.remove(name)
+            for name, config in wanted.items():
+                if name not in present:
+                    self._servers.add(name, config)
+                elif config != present[name]:
+                    await self._servers.replace(name, config)
+
+    async def settled(self, within_s: float) -> Sequence[str]:
+        """Wait for every server's first attempt, bounded; answers who is still connecting."""
+        return await self._servers.settled(within_s)
 
     def servers(self) -> Sequence[ServerStatus]:
         """All of them, sorted by name."""
@@ -40,8 +76,10 @@ class McpServerFile:
         """
         parsed = parse_server(config, name=name)
         async with self._changing:
-            self._servers.add(name, parsed)
+            if name in self._servers.configs():
+                raise DuplicateServer(f"there is an MCP server {name!r} already; remove it first")
             await asyncio.to_thread(self._rewrite, name, dict(config))
+            self._servers.add(name, parsed)
 
     async def remove(self, name: str) -> None:
         """End a server and forget it.

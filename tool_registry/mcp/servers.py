@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
+import anyio
+
 from tool_registry.errors import PortsideError
 from tool_registry.mcp.config import McpConfig, ServerConfig
 from tool_registry.mcp.connection import ServerConnection
@@ -79,6 +81,7 @@ class McpServers:
         self._make_transport = make_transport or default_transport
         self._connections: dict[str, ServerConnection] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._began: dict[str, float] = {}
 
     async def __aenter__(self) -> Self:
         self.start()
@@ -107,16 +110,31 @@ class McpServers:
         if config.enabled:
             self._run(name, config)
 
+    async def replace(self, name: str, config: ServerConfig) -> None:
+        """Give a server another configuration and connect anew.
+
+        Its tools stay offered until the first attempt has ended; calls meanwhile hear that it is not
+        connected.
+
+        Raises:
+            UnknownServer: there is none of that name.
+        """
+        self._require(name)
+        self._configs[name] = config
+        await self._end([name], withdraw=not config.enabled)
+        if config.enabled:
+            self._run(name, config)
+        else:
+            self._connections.pop(name, None)
+
     async def remove(self, name: str) -> None:
         """End a server and withdraw its tools.
 
         Raises:
             UnknownServer: there is none of that name.
         """
-        if self._configs.pop(name, None) is None:
-            raise UnknownServer(
-                f"there is no MCP server {name!r}; known: {', '.join(sorted(self._configs)) or 'none'}"
-            )
+        self._require(name)
+        del self._configs[name]
         await self._end([name])
         if name not in self._tasks:
             self._connections.pop(name, None)
@@ -126,6 +144,28 @@ class McpServers:
         connection = self._connection(name, config, lambda _listing, _instructions: None)
         await connection.try_once()
         return _status(name, config, connection)
+
+    def configs(self) -> dict[str, ServerConfig]:
+        """What every server is configured to be, by name."""
+        return dict(self._configs)
+
+    async def settled(self, within_s: float) -> list[str]:
+        """Wait until each server's first attempt has ended, or has taken this long since it began.
+
+        Returns:
+            The names of those that are still connecting.
+        """
+        waiting = [name for name in self._tasks if self._connections[name].state is ServerState.CONNECTING]
+        await asyncio.gather(*(self._settled(name, within_s) for name in waiting))
+        return [
+            name
+            for name in waiting
+            if name in self._tasks and self._connections[name].state is ServerState.CONNECTING
+        ]
+
+    async def _settled(self, name: str, within_s: float) -> None:
+        with anyio.CancelScope(deadline=self._began[name] + within_s):
+            await self._connections[name].settled()
 
     async def close(self) -> None:
         """End all servers, side by side; when this returns, none of their processes is left."""
@@ -137,6 +177,12 @@ class McpServers:
             _status(name, self._configs[name], self._connections.get(name)) for name in sorted(self._configs)
         )
 
+    def _require(self, name: str) -> None:
+        if name not in self._configs:
+            raise UnknownServer(
+                f"there is no MCP server {name!r}; known: {', '.join(sorted(self._configs)) or 'none'}"
+            )
+
     def _run(self, name: str, config: ServerConfig) -> None:
         def publish(listing: Listing, instructions: str) -> None:
             if self._connections.get(name) is connection and name in self._tasks:
@@ -144,6 +190,7 @@ class McpServers:
 
         connection = self._connection(name, config, publish)
         self._connections[name] = connection
+        self._began[name] = anyio.current_time()
         self._tasks[name] = asyncio.create_task(connection.run(), name=f"mcp:{name}")
 
     def _connection(
@@ -183,11 +230,12 @@ class McpServers:
             # A listener's bug must neither end the server's task nor keep its process from being ended.
             logger.exception("MCP server %s: its tools could not be handed on", name)
 
-    async def _end(self, names: Sequence[str]) -> None:
+    async def _end(self, names: Sequence[str], *, withdraw: bool = True) -> None:
         ending = {name: task for name in names if (task := self._tasks.pop(name, None)) is not None}
         for name in ending:
             self._connections[name].close()
-            self._push(name, (), "")
+            if withdraw:
+                self._push(name, (), "")
         if ending:
             _, late = await asyncio.wait(ending.values(), timeout=CLOSE_LIMIT_S)
             for task in late:

@@ -316,7 +316,7 @@ async def _open_tools(base: _Base) -> _Tools:
     )
     base.stack.push_async_callback(mcp.close)
     executor = ToolExecutor(registry, around)
-    mcp_file = McpServerFile(mcp, settings.mcp_file)
+    mcp_file = McpServerFile(mcp, settings.mcp_file, stores.secrets.get)
     return _Tools(registry, executor, desk, mcp, mcp_file, NetworkMembership(network), outputs, audit)
 
 

@@ -5,8 +5,16 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from orchestrator.errors import BadRequest
-from orchestrator.http.mcp_messages import McpFileView, McpRequest, McpView
+from orchestrator.http.mcp_messages import (
+    McpFileView,
+    McpImportRequest,
+    McpImportView,
+    McpRequest,
+    McpTrialView,
+    McpView,
+)
 from orchestrator.ports.tool_sources import McpControl
+from orchestrator.services.mcp_trials import try_server
 
 
 def add_mcp_routes(router: APIRouter, mcp: McpControl) -> None:
@@ -30,6 +38,11 @@ def add_mcp_routes(router: APIRouter, mcp: McpControl) -> None:
     async def delete(name: str) -> None:
         await mcp.remove(name)
 
-    @router.post("/mcp/{name}/test", summary="Connect to an MCP server once")
-    async def test(name: str, asked: McpRequest) -> McpView:
-        return McpView.of(await mcp.test(name, asked.config))
+    @router.post("/mcp/{name}/test", summary="Connect to an MCP server once, and judge its tools")
+    async def test(name: str, asked: McpRequest) -> McpTrialView:
+        return McpTrialView.of_trial(await try_server(mcp, name, asked.config))
+
+    @router.post("/mcp-file/import", summary="Take in another client's configuration")
+    async def import_file(asked: McpImportRequest) -> McpImportView:
+        done = await mcp.import_file(asked.text, source=asked.source, replace=asked.replace)
+        return McpImportView.of(done)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,13 +104,7 @@ class ToolDesk:
     ) -> dict[str, list[ProviderVerdict]]:
         """How each provider family sees each tool; all tools when no name is given."""
         entries = [self._entry(name) for name in names] if names else list(self._registry.entries())
-        entries = [entry for entry in entries if entry.state is ToolState.ACTIVE]
-        offered = [(one.name, one.definition.description, one.definition.parameters_json) for one in entries]
-        found: dict[str, list[ProviderVerdict]] = {entry.name: [] for entry in entries}
-        for family in families:
-            for entry, shaped in zip(entries, shape_tools(offered, family), strict=True):
-                found[entry.name].append(ProviderVerdict(family, shaped))
-        return found
+        return judged(entries, families)
 
     async def call(self, name: str, params: dict[str, Any]) -> ToolOutput:
         """Run a call by hand; being there to make it is the approval.
@@ -177,6 +171,17 @@ class ToolDesk:
         refused = trial.replace(staged.tool.traits.owner, [staged]).refused
         if refused:
             raise BadRequest(refused[0].error.message)
+
+
+def judged(entries: Iterable[Entry], families: Sequence[Family]) -> dict[str, list[ProviderVerdict]]:
+    """How each provider family sees each tool that is active, when they are shown together."""
+    active = [entry for entry in entries if entry.state is ToolState.ACTIVE]
+    offered = [(one.name, one.definition.description, one.definition.parameters_json) for one in active]
+    found: dict[str, list[ProviderVerdict]] = {entry.name: [] for entry in active}
+    for family in families:
+        for entry, shaped in zip(active, shape_tools(offered, family), strict=True):
+            found[entry.name].append(ProviderVerdict(family, shaped))
+    return found
 
 
 def _usable(offer: Offer) -> None:

@@ -185,6 +185,16 @@ class Mixed(Server):
     )
 
 
+class Odd(Server):
+    """One plain tool, one that providers want otherwise, and one that refers to somewhere else."""
+
+    tools = (
+        tool("plain", inputSchema={"type": "object", "properties": {"q": {"type": "string"}}}),
+        tool("dotted", inputSchema={"type": "object", "properties": {"filter[name]": {"type": "string"}}}),
+        tool("remote", inputSchema={"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/x"}}}),
+    )
+
+
 class Endless(Server):
     """A new cursor and new tools for ever."""
 
@@ -468,14 +478,14 @@ class HttpServer:
         assert task is not None
         self._hanging.add(task)
         try:
-            while (request := await _read_request(reader)) is not None:
+            while (request := await read_request(reader)) is not None:
                 self.requests.append(request)
                 reply = self.intercept(request) or self._reply(request)
                 if reply.hang:
                     await asyncio.Event().wait()
                 if reply.drop:
                     return
-                await _write_reply(writer, reply)
+                await write_reply(writer, reply)
         except (ConnectionError, asyncio.IncompleteReadError):
             return
         finally:
@@ -502,7 +512,7 @@ class HttpServer:
         return Reply(200, headers, json.dumps(answers[-1]).encode())
 
 
-async def _read_request(reader: asyncio.StreamReader) -> Request | None:
+async def read_request(reader: asyncio.StreamReader) -> Request | None:
     head = await reader.readuntil(b"\r\n\r\n")
     first, *lines = head.decode().strip().split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
@@ -510,7 +520,7 @@ async def _read_request(reader: asyncio.StreamReader) -> Request | None:
     return Request(first.split()[0], headers, json.loads(body) if body else None)
 
 
-async def _write_reply(writer: asyncio.StreamWriter, reply: Reply) -> None:
+async def write_reply(writer: asyncio.StreamWriter, reply: Reply) -> None:
     headers = {"content-length": str(len(reply.body)), **reply.headers}
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     writer.write(f"HTTP/1.1 {reply.status} -\r\n{head}\r\n".encode() + reply.body)

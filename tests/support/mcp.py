@@ -11,10 +11,11 @@ import psutil
 
 from tool_registry.context import ToolContext
 from tool_registry.mcp.config import McpConfig
-from tool_registry.mcp.servers import MakeTransport, McpServers, default_transport
+from tool_registry.mcp.servers import McpServers
 from tool_registry.mcp.status import ServerState, ServerStatus
+from tool_registry.mcp.transports import MakeTransport, default_transport
 from tool_registry.output import ToolOutput
-from tool_registry.registry import Offer
+from tool_registry.registry import Offer, Replaced, ToolRegistry
 from tool_registry.tool import Tool
 
 CONTEXT = ToolContext(job_id="job-1", call_id="call-1")
@@ -44,14 +45,17 @@ class Running:
 
     def __init__(self) -> None:
         self.servers: McpServers
+        self.spoken = ""
+        self.registry = ToolRegistry()
         self.offers: dict[str, Sequence[Offer]] = {}
         self.instructions: dict[str, str] = {}
         self.pushes: list[tuple[str, list[str]]] = []
 
-    def on_tools(self, owner: str, offers: Sequence[Offer], instructions: str) -> None:
+    def on_tools(self, owner: str, offers: Sequence[Offer], instructions: str) -> Replaced:
         self.offers[owner] = offers
         self.instructions[owner] = instructions
         self.pushes.append((owner, [offer.tool.traits.original_name for offer in offers]))
+        return self.registry.replace(owner, offers, instructions=instructions)
 
     def names(self, server: str = "s") -> list[str]:
         return [offer.tool.traits.original_name for offer in self.offers.get(f"mcp:{server}", ())]

@@ -12,7 +12,7 @@ from mcp_types import CONNECTION_CLOSED
 
 from tool_registry.errors import CallError, Outcome, ToolFailed, ToolNotFound, ToolTimeout, ToolUnavailable
 from tool_registry.mcp.connection import ServerConnection
-from tool_registry.mcp.http import Fault, HttpFault, fault_in
+from tool_registry.mcp.faults import Fault, HttpFault, fault_in
 from tool_registry.mcp.reasons import sentence
 from tool_registry.mcp.session import Progress, Session
 from tool_registry.mcp.status import ServerState

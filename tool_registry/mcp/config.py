@@ -26,9 +26,11 @@ class McpConfigError(PortsideError):
 
 
 class ServerConfig(BaseModel):
-    """One MCP server: `command` (stdio) or `url` (streamable HTTP), and how its tools are used.
+    """One MCP server: `command` (stdio) or `url` (HTTP), and how its tools are used.
 
     Attributes:
+        type: follows from `command` or `url`. `sse` is the older way over HTTP; it is tried by itself where
+            the other one is refused and no type is given.
         env: the server's whole environment beside PATH, HOME, LANG and TMPDIR. Values may hold
             `${secret:NAME}`, as those of `headers` may.
         include: only these of the server's tools, by its own names; `*` and `?` match. None is all.
@@ -41,7 +43,7 @@ class ServerConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    type: Literal["stdio", "http", "streamable-http", "streamableHttp"] | None = None
+    type: Literal["stdio", "http", "streamable-http", "streamableHttp", "sse"] | None = None
     command: StrictStr | None = Field(default=None, min_length=1)
     args: tuple[StrictStr, ...] = ()
     env: dict[str, StrictStr] = Field(default_factory=dict[str, str])
@@ -63,7 +65,7 @@ class ServerConfig(BaseModel):
         if self.url is not None and (self.args or self.env or self.cwd or self.type == "stdio"):
             raise ValueError("`args`, `env`, `cwd` and type `stdio` belong to `command`, not to `url`")
         if self.command is not None and (self.headers or self.type not in {None, "stdio"}):
-            raise ValueError("`headers` and type `http` belong to `url`, not to `command`")
+            raise ValueError("`headers` and type `http` or `sse` belong to `url`, not to `command`")
         return self
 
     @model_validator(mode="after")
@@ -130,7 +132,7 @@ def parse_config(text: str, *, source: str = "mcp.json") -> McpConfig:
         McpConfigError: the message names `source` and lists every problem.
     """
     try:
-        value = json.loads(text, object_pairs_hook=_no_duplicates)
+        value = json.loads(text, object_pairs_hook=no_duplicates)
     except (ValueError, RecursionError) as error:
         raise McpConfigError(f"{source} is not usable JSON: {error}") from None
     try:
@@ -148,7 +150,12 @@ def parse_server(value: Mapping[str, Any], *, name: str) -> ServerConfig:
     return parse_config(json.dumps({"mcpServers": {name: value}}), source=f"server {name!r}").servers[name]
 
 
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """For `json.loads`: an object whose keys are all different.
+
+    Raises:
+        ValueError: one is given twice.
+    """
     result: dict[str, Any] = {}
     for key, value in pairs:
         if key in result:
@@ -181,8 +188,6 @@ def _problem(problem: dict[str, Any]) -> str:
         )
     if problem["type"] == "string_type":
         return f"{where} must be text in double quotes, not {_named(given)}"
-    if place[-1:] == ["type"] and given == "sse":
-        return f"{where}: the old SSE transport is not supported; use the server's streamable HTTP `url`"
     return f"{where}: {problem['msg'].removeprefix('Value error, ')}"
 
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import anyio
 from mcp.shared.exceptions import MCPError
 
 from tool_registry.mcp import reasons
 from tool_registry.mcp.backoff import Backoff
-from tool_registry.mcp.http import HttpFault
+from tool_registry.mcp.faults import HttpFault
 from tool_registry.mcp.listing import Listing, read_listing
 from tool_registry.mcp.log import ServerLog
 from tool_registry.mcp.reasons import sentence
 from tool_registry.mcp.session import Notices, Session, open_session
-from tool_registry.mcp.status import ServerState
+from tool_registry.mcp.status import Introduction, ServerState, Timing
 from tool_registry.mcp.transport import Transport, Wire
 
 logger = logging.getLogger("tool_registry.mcp")
@@ -42,6 +43,7 @@ class ServerConnection:
 
     Attributes:
         answered: how many calls the present session has answered.
+        transport: the kind that is in use, or was tried last; "" before.
         retry_at: the loop's time of the next attempt, after one that failed.
     """
 
@@ -59,6 +61,9 @@ class ServerConnection:
         self.reason = ""
         self.last_error = ""
         self.version = ""
+        self.introduction = Introduction()
+        self.timing = Timing()
+        self.transport = ""
         self.listing = NOTHING
         self.log = log
         self.answered = 0
@@ -67,7 +72,7 @@ class ServerConnection:
         self._start_timeout_s = start_timeout_s
         self._on_listing = on_listing
         self._told = False
-        self._instructions = ""
+        self.instructions = ""
         self._session: Session | None = None
         self._moved = anyio.Event()
         self._listed = anyio.Event()
@@ -77,6 +82,7 @@ class ServerConnection:
         self._was_up = False
         self._scope: anyio.CancelScope | None = None
         self._dropped: HttpFault | None = None
+        self._refused_start = False
         self._stage = reasons.START
         self._backoff = Backoff()
 
@@ -115,22 +121,41 @@ class ServerConnection:
 
     async def _life(self) -> str:
         """From connecting to the end of the connection; answers why it ended, "" when it was closed."""
+        with anyio.CancelScope(deadline=anyio.current_time() + self._start_timeout_s) as self._scope:
+            transport: Transport | None = None
+            reason = ""
+            try:
+                transport = await self._connect()
+            except Exception as error:  # noqa: BLE001 - as in _attempt
+                reason = await reasons.broken(error, reasons.START, None, self.log)
+            while transport is not None:
+                ended = await self._attempt(transport)
+                reason = ended if self._was_up else sentence(reason, ended)
+                transport = transport.older if self._refused_start else None
+            return reason
+        return "" if self._closing else reasons.silence(self._stage, self._start_timeout_s, self.log)
+
+    async def _attempt(self, transport: Transport) -> str:
+        """The same over one transport; the scope's deadline ends the start, not what comes after."""
+        assert self._scope is not None
         wire: Wire | None = None
         self._dropped, self.answered, self._was_up, self._stage = None, 0, False, reasons.START
+        self._refused_start, self.transport = False, transport.kind
         notices = Notices(self.log.add)
+        clock = _Laps()
         try:
-            with anyio.CancelScope(deadline=anyio.current_time() + self._start_timeout_s) as self._scope:
-                transport = await self._connect()
-                async with transport.open() as wire:
-                    self._stage = "initialize"
-                    async with open_session(wire, notices) as session:
-                        self._stage = "tools/list"
-                        listing = await read_listing(session)
-                        self._scope.deadline = math.inf
-                        self._up(session, listing)
-                        return await self._serve(session)
-            return "" if self._closing else reasons.silence(self._stage, self._start_timeout_s, self.log)
+            async with transport.open() as wire:
+                self._stage, self.timing = "initialize", Timing(clock.lap_ms())
+                async with open_session(wire, notices) as session:
+                    self._stage = "tools/list"
+                    self.timing = replace(self.timing, handshake_ms=clock.lap_ms())
+                    listing = await read_listing(session)
+                    self.timing = replace(self.timing, list_ms=clock.lap_ms())
+                    self._scope.deadline = math.inf
+                    self._up(session, listing)
+                    return await self._serve(session)
         except Exception as error:  # noqa: BLE001 - the boundary that keeps one server's faults to itself
+            self._refused_start = self._stage == "initialize" and reasons.knows_no_such_way(error)
             return await reasons.broken(error, self._stage, wire, self.log)
 
     async def _serve(self, session: Session) -> str:
@@ -165,8 +190,8 @@ class ServerConnection:
     def _up(self, session: Session, listing: Listing) -> None:
         self._session = session
         self._was_up = True
-        self.version = session.version
-        self._instructions = session.instructions
+        self.version, self.introduction = session.version, session.introduction
+        self.instructions = session.instructions
         self._move(ServerState.READY, "")
         self._publish(listing)
 
@@ -185,7 +210,7 @@ class ServerConnection:
     def _publish(self, listing: Listing) -> None:
         if listing != self.listing or not self._told:
             self.listing, self._told = listing, True
-            self._on_listing(listing, self._instructions)
+            self._on_listing(listing, self.instructions)
 
     def _move(self, state: ServerState, reason: str) -> None:
         self.state, self.reason = state, reason
@@ -226,3 +251,14 @@ class ServerConnection:
             self._dropped = fault
             self._move(ServerState.RECONNECTING, fault.detail)
             session.notices.end()
+
+
+class _Laps:
+    """Milliseconds since it was made, or since it was last asked."""
+
+    def __init__(self) -> None:
+        self._since = anyio.current_time()
+
+    def lap_ms(self) -> float:
+        before, self._since = self._since, anyio.current_time()
+        return (self._since - before) * 1_000

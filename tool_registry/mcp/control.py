@@ -7,14 +7,34 @@ import json
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from tool_registry.mcp.config import McpConfigError, load_config, parse_server
-from tool_registry.mcp.servers import DuplicateServer, McpServers, UnknownServer
+from tool_registry.mcp.foreign import read_foreign
+from tool_registry.mcp.placeholders import SecretResolver
+from tool_registry.mcp.servers import DuplicateServer, McpServers, ServerTrial, UnknownServer
 from tool_registry.mcp.status import ServerStatus
 
 logger = logging.getLogger("tool_registry.mcp")
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import did; every name is a server's.
+
+    Attributes:
+        unchanged: configured like that already.
+        missing_secrets: what the servers refer to and the secret store does not hold.
+        notes: what of the file was passed over.
+    """
+
+    added: tuple[str, ...]
+    replaced: tuple[str, ...]
+    unchanged: tuple[str, ...]
+    missing_secrets: tuple[str, ...]
+    notes: tuple[str, ...]
 
 
 class McpServerFile:
@@ -23,11 +43,13 @@ class McpServerFile:
     Args:
         servers: made from the same file.
         path: rewritten whole at every change; what others wrote into it stays.
+        resolve_secret: tells whether a secret that an imported server needs is there.
     """
 
-    def __init__(self, servers: McpServers, path: Path) -> None:
+    def __init__(self, servers: McpServers, path: Path, resolve_secret: SecretResolver) -> None:
         self._servers = servers
         self._path = path
+        self._resolve_secret = resolve_secret
         self._changing = asyncio.Lock()
         self._problem = ""
 
@@ -78,8 +100,39 @@ class McpServerFile:
         async with self._changing:
             if name in self._servers.configs():
                 raise DuplicateServer(f"there is an MCP server {name!r} already; remove it first")
-            await asyncio.to_thread(self._rewrite, name, dict(config))
+            await asyncio.to_thread(self._rewrite, {name: dict(config)})
             self._servers.add(name, parsed)
+
+    async def import_file(self, text: str, *, source: str, replace: bool) -> Imported:
+        """Take in all servers of a client's configuration, or none.
+
+        Args:
+            text: the file.
+            source: its name, for messages.
+            replace: whether servers that are configured differently are replaced.
+
+        Raises:
+            McpConfigError: it can't be used.
+            DuplicateServer: a server of the same name is configured differently.
+        """
+        foreign = read_foreign(text, source=source)
+        async with self._changing:
+            present = self._servers.configs()
+            same = [name for name, config in foreign.configs.items() if present.get(name) == config]
+            other = [name for name in foreign.configs if name in present and name not in same]
+            if other and not replace:
+                raise DuplicateServer(
+                    f"nothing was taken in: {', '.join(map(repr, other))} is configured differently already;"
+                    " use --replace, or remove it first"
+                )
+            await asyncio.to_thread(self._rewrite, foreign.entries)
+            for name in other:
+                await self._servers.replace(name, foreign.configs[name])
+            added = [name for name in foreign.configs if name not in present]
+            for name in added:
+                self._servers.add(name, foreign.configs[name])
+        missing = [name for name in foreign.secrets if await self._resolve_secret(name) is None]
+        return Imported(tuple(added), tuple(other), tuple(same), tuple(missing), foreign.notes)
 
     async def remove(self, name: str) -> None:
         """End a server and forget it.
@@ -89,9 +142,9 @@ class McpServerFile:
         """
         async with self._changing:
             await self._servers.remove(name)
-            await asyncio.to_thread(self._rewrite, name, None)
+            await asyncio.to_thread(self._rewrite, {name: None})
 
-    async def test(self, name: str, config: Mapping[str, Any] | None) -> ServerStatus:
+    async def test(self, name: str, config: Mapping[str, Any] | None) -> ServerTrial:
         """Connect once, list its tools and end it.
 
         Raises:
@@ -105,13 +158,14 @@ class McpServerFile:
             raise UnknownServer(f"there is no MCP server {name!r}; see portside mcp list")
         return await self._servers.test(name, configured)
 
-    def _rewrite(self, name: str, entry: dict[str, Any] | None) -> None:
+    def _rewrite(self, entries: Mapping[str, dict[str, Any] | None]) -> None:
         whole = self._read()
         servers = cast("dict[str, Any]", whole.setdefault("mcpServers", {}))
-        if entry is None:
-            servers.pop(name, None)
-        else:
-            servers[name] = entry
+        for name, entry in entries.items():
+            if entry is None:
+                servers.pop(name, None)
+            else:
+                servers[name] = entry
         draft = self._path.with_name(self._path.name + ".new")
         draft.touch(mode=0o600)
         draft.write_text(json.dumps(whole, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -8,7 +8,7 @@ from typing import cast
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED
 
-from tool_registry.mcp.http import fault_in
+from tool_registry.mcp.faults import fault_in
 from tool_registry.mcp.log import ServerLog
 from tool_registry.mcp.transport import ServerUnreachable, Wire
 
@@ -43,6 +43,13 @@ async def broken(failure: BaseException, stage: str, wire: Wire | None, log: Ser
         return log.masked(f"it refused `{stage}`: {error.message[:300]} (code {error.code})")
     logger.error("MCP server %s: unexpected error", log.server, exc_info=error)
     return f"unexpected {type(error).__name__}; the log has the details"
+
+
+def knows_no_such_way(failure: BaseException) -> bool:
+    """The server's HTTP refused a first message in a way that one of the older kind does."""
+    error = first_leaf(failure)
+    fault = fault_in(error.data) if isinstance(error, MCPError) else None
+    return fault is not None and fault.status in {400, 404, 405}
 
 
 def first_leaf(error: BaseException) -> BaseException:

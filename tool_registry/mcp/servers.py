@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -14,28 +14,26 @@ import anyio
 from tool_registry.errors import PortsideError
 from tool_registry.mcp.config import McpConfig, ServerConfig
 from tool_registry.mcp.connection import ServerConnection
-from tool_registry.mcp.http import HttpTransport
 from tool_registry.mcp.listing import Listing
 from tool_registry.mcp.log import ServerLog
 from tool_registry.mcp.placeholders import SecretResolver, resolve_all
 from tool_registry.mcp.status import ServerState, ServerStatus
-from tool_registry.mcp.stdio import StdioTransport
 from tool_registry.mcp.tool import McpTool, owner_of
 from tool_registry.mcp.transport import Transport
-from tool_registry.registry import Offer
+from tool_registry.mcp.transports import MakeTransport, default_transport
+from tool_registry.registry import Offer, Replaced
 
 logger = logging.getLogger("tool_registry.mcp")
 
 CLOSE_LIMIT_S = 12.0
-ANSWER_SLACK_S = 30.0
 MAX_INSTRUCTIONS_CHARS = 4_096
 
 
 class OnTools(Protocol):
     """Takes a server's whole tool set, each time it changes; nothing when it is withdrawn."""
 
-    def __call__(self, owner: str, offers: Sequence[Offer], instructions: str) -> object:
-        """Replace everything this owner offers."""
+    def __call__(self, owner: str, offers: Sequence[Offer], instructions: str) -> Replaced:
+        """Replace everything this owner offers; answers what was refused, among others."""
         ...
 
 
@@ -51,8 +49,12 @@ class DuplicateServer(PortsideError):
     code = "mcp_server_exists"
 
 
-MakeTransport = Callable[[ServerConfig, Mapping[str, str], ServerLog], Transport]
-"""Makes a transport from a server's configuration and its resolved env or headers."""
+@dataclass(frozen=True, slots=True)
+class ServerTrial:
+    """How one connection went, and the tools that it gave; their calls reach nobody any more."""
+
+    status: ServerStatus
+    offers: tuple[Offer, ...]
 
 
 class McpServers:
@@ -82,6 +84,7 @@ class McpServers:
         self._connections: dict[str, ServerConnection] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._began: dict[str, float] = {}
+        self._refused: dict[str, tuple[str, ...]] = {}
 
     async def __aenter__(self) -> Self:
         self.start()
@@ -139,11 +142,12 @@ class McpServers:
         if name not in self._tasks:
             self._connections.pop(name, None)
 
-    async def test(self, name: str, config: ServerConfig) -> ServerStatus:
+    async def test(self, name: str, config: ServerConfig) -> ServerTrial:
         """Connect to a server once, list its tools and end it, whether it is configured or not."""
         connection = self._connection(name, config, lambda _listing, _instructions: None)
         await connection.try_once()
-        return _status(name, config, connection)
+        status = _status(name, config, connection)
+        return ServerTrial(status, _offers(name, config, connection, connection.listing))
 
     def configs(self) -> dict[str, ServerConfig]:
         """What every server is configured to be, by name."""
@@ -174,7 +178,8 @@ class McpServers:
     def status(self) -> tuple[ServerStatus, ...]:
         """Every configured server, sorted by name."""
         return tuple(
-            _status(name, self._configs[name], self._connections.get(name)) for name in sorted(self._configs)
+            _status(name, self._configs[name], self._connections.get(name), self._refused.get(name, ()))
+            for name in sorted(self._configs)
         )
 
     def _require(self, name: str) -> None:
@@ -215,17 +220,16 @@ class McpServers:
         listing: Listing,
         instructions: str,
     ) -> None:
-        offers = [
-            Offer(McpTool(name, tool, config, connection))
-            for tool in listing.tools
-            if config.wants(tool.name)
-        ]
+        offers = _offers(name, config, connection, listing)
         text = _labelled(name, instructions) if offers and config.instructions else ""
         self._push(name, offers, text)
 
     def _push(self, name: str, offers: Sequence[Offer], instructions: str) -> None:
         try:
-            self._on_tools(owner_of(name), offers, instructions)
+            replaced = self._on_tools(owner_of(name), offers, instructions)
+            self._refused[name] = tuple(f"{one.proposed}: {one.error.message}" for one in replaced.refused)
+            for problem in self._refused[name]:
+                logger.warning("MCP server %s: left out: %s", name, problem)
         except Exception:
             # A listener's bug must neither end the server's task nor keep its process from being ended.
             logger.exception("MCP server %s: its tools could not be handed on", name)
@@ -243,13 +247,11 @@ class McpServers:
             await asyncio.gather(*ending.values(), return_exceptions=True)
 
 
-def default_transport(config: ServerConfig, values: Mapping[str, str], log: ServerLog) -> Transport:
-    """Standard input and output for a `command`, streamable HTTP for a `url`."""
-    if config.url is not None:
-        return HttpTransport(config.url, values, answer_timeout_s=config.timeout_s + ANSWER_SLACK_S)
-    assert config.command is not None
-    return StdioTransport(
-        config.command, config.args, env=values, cwd=config.cwd, log=log, inherited=os.environ
+def _offers(
+    name: str, config: ServerConfig, connection: ServerConnection, listing: Listing
+) -> tuple[Offer, ...]:
+    return tuple(
+        Offer(McpTool(name, tool, config, connection)) for tool in listing.tools if config.wants(tool.name)
     )
 
 
@@ -261,18 +263,23 @@ def _labelled(server: str, instructions: str) -> str:
     return f"The MCP server {server!r} says about its tools (text of a third party, not of Portside):\n{cut}"
 
 
-def _status(name: str, config: ServerConfig, connection: ServerConnection | None) -> ServerStatus:
-    transport = "http" if config.url is not None else "stdio"
+def _status(
+    name: str, config: ServerConfig, connection: ServerConnection | None, refused: Sequence[str] = ()
+) -> ServerStatus:
+    transport = "stdio" if config.url is None else "sse" if config.type == "sse" else "http"
     if connection is None:
         return ServerStatus(name, transport, ServerState.DISABLED, "`enabled` is false in the configuration")
     offered = [tool for tool in connection.listing.tools if config.wants(tool.name)]
     return ServerStatus(
         name,
-        transport,
+        connection.transport or transport,
         connection.state,
         connection.reason,
         connection.version,
-        len(offered),
+        len(offered) - len(refused),
         connection.last_error,
-        connection.listing.problems,
+        (*connection.listing.problems, *refused),
+        connection.introduction,
+        len(connection.instructions),
+        connection.timing,
     )

@@ -25,6 +25,7 @@ from orchestrator.settings import Settings
 from tool_registry.context import ToolContext
 from tool_registry.errors import PortsideError
 from tool_registry.mcp.config import load_config
+from tool_registry.mcp.grants import Grants
 from tool_registry.mcp.servers import McpServers
 from tool_registry.mcp.status import ServerState
 from tool_registry.registry import Offer, Replaced
@@ -179,7 +180,9 @@ async def _mcp(settings: Settings) -> AsyncIterator[Finding]:
     except (PortsideError, StoreError, OSError) as error:
         yield _bad("mcp", str(error), f"repair {settings.mcp_file}")
         return
-    servers = McpServers(config, on_tools=_ignored, resolve_secret=stores.secrets.get)
+    servers = McpServers(
+        config, on_tools=_ignored, resolve_secret=stores.secrets.get, grants=Grants(stores.secrets)
+    )
     try:
         enabled = [(name, one) for name, one in config.servers.items() if one.enabled]
         for tried in await asyncio.gather(*(servers.test(name, one) for name, one in enabled)):

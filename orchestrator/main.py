@@ -63,6 +63,8 @@ from orchestrator.settings import Settings
 from tool_registry.execution import Surroundings, ToolExecutor
 from tool_registry.mcp.config import load_config
 from tool_registry.mcp.control import McpServerFile
+from tool_registry.mcp.grants import Grants
+from tool_registry.mcp.login import Logins
 from tool_registry.mcp.servers import McpServers
 from tool_registry.redaction import Redactor
 from tool_registry.registry import Offer, ToolRegistry
@@ -313,10 +315,13 @@ async def _open_tools(base: _Base) -> _Tools:
             owner, offers, instructions=instructions
         ),
         resolve_secret=stores.secrets.get,
+        grants=Grants(stores.secrets),
     )
     base.stack.push_async_callback(mcp.close)
+    logins = Logins(Grants(stores.secrets), stores.secrets.get)
+    base.stack.push_async_callback(logins.close)
     executor = ToolExecutor(registry, around)
-    mcp_file = McpServerFile(mcp, settings.mcp_file, stores.secrets.get)
+    mcp_file = McpServerFile(mcp, settings.mcp_file, logins=logins, resolve_secret=stores.secrets.get)
     return _Tools(registry, executor, desk, mcp, mcp_file, NetworkMembership(network), outputs, audit)
 
 

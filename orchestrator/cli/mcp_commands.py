@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+import webbrowser
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -10,6 +12,7 @@ from urllib.parse import quote
 import typer
 from rich.text import Text
 
+from orchestrator.cli.callback import listening
 from orchestrator.cli.failures import FAILED, UsageMistake
 from orchestrator.cli.invocation import AsJson, finish, settings_from_environment
 from orchestrator.cli.mcp_trial import trial_lines, usable
@@ -20,6 +23,7 @@ from orchestrator.cli.visible import one_line
 
 app = typer.Typer(name="mcp", help="MCP servers.", no_args_is_help=True)
 _TEST_S = 90.0
+_PERSON_S = 600.0
 
 
 @app.command()
@@ -114,6 +118,46 @@ def remove(name: str, as_json: AsJson = False) -> None:
         async with desk_for(settings, output.say) as client:
             await client.delete(f"/api/v1/mcp/{quote(name, safe='')}")
         output.show({"removed": name}, f"removed {name}")
+
+    finish(work())
+
+
+@app.command()
+def login(
+    name: str,
+    browser: Annotated[bool, typer.Option(help="Open the page; else only its address is shown.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Log in at a server behind a URL, in a browser on this machine; the tokens are kept sealed."""
+    settings, output = settings_from_environment(), Output(as_json)
+
+    async def work() -> None:
+        path = f"/api/v1/mcp/{quote(name, safe='')}/login"
+        async with desk_for(settings, output.say) as client:
+            port: int = (await client.get(path))["port"]
+            async with listening(port) as callback:
+                begun = await client.post(path, {"callback": callback.url}, timeout_s=_TEST_S)
+                output.say(f"agree here: {begun['url']}")
+                if browser:
+                    await asyncio.to_thread(webbrowser.open, begun["url"])
+                returned = await callback.returned(_PERSON_S)
+            answer = await client.post(
+                f"/api/v1/mcp-logins/{begun['id']}", {"returned": returned}, timeout_s=_TEST_S
+            )
+        output.show(answer, f"logged in at {name}; try it with: portside mcp test {name}")
+
+    finish(work())
+
+
+@app.command()
+def logout(name: str, as_json: AsJson = False) -> None:
+    """Forget the tokens that a login gave."""
+    settings, output = settings_from_environment(), Output(as_json)
+
+    async def work() -> None:
+        async with desk_for(settings, output.say) as client:
+            await client.delete(f"/api/v1/mcp/{quote(name, safe='')}/login")
+        output.show({"name": name}, f"logged out of {name}")
 
     finish(work())
 

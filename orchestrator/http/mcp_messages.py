@@ -132,3 +132,34 @@ class McpTrialView(McpView):
             tools=[McpToolView.of(one) for one in trial.tools],
             refused={one.proposed: one.error.message for one in trial.refused},
         )
+
+
+class McpLoginPort(BaseModel):
+    """The local port that the browser must be sent back to; 0 for any."""
+
+    port: int
+
+
+class McpLoginRequest(OperatorRequest):
+    """Where the browser is sent back to: an address of this machine that the caller listens on."""
+
+    callback: str = Field(pattern=r"^http://(127\.0\.0\.1|localhost):\d{1,5}/", max_length=200)
+
+
+class McpLoginView(BaseModel):
+    """A login that waits for a person to agree at `url`."""
+
+    id: str
+    url: str
+
+
+class McpLoginAnswer(OperatorRequest):
+    """The query that the browser came back with."""
+
+    returned: dict[str, str] = Field(max_length=20)
+
+
+class McpLoginDone(BaseModel):
+    """The server that was logged in at, or out of."""
+
+    name: str

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from orchestrator.errors import BadRequest
+from orchestrator.errors import BadRequest, NotFound
 from orchestrator.http.mcp_messages import (
     McpFileView,
     McpImportRequest,
     McpImportView,
+    McpLoginAnswer,
+    McpLoginDone,
+    McpLoginPort,
+    McpLoginRequest,
+    McpLoginView,
     McpRequest,
     McpTrialView,
     McpView,
@@ -46,3 +51,26 @@ def add_mcp_routes(router: APIRouter, mcp: McpControl) -> None:
     async def import_file(asked: McpImportRequest) -> McpImportView:
         done = await mcp.import_file(asked.text, source=asked.source, replace=asked.replace)
         return McpImportView.of(done)
+
+    _login_routes(router, mcp)
+
+
+def _login_routes(router: APIRouter, mcp: McpControl) -> None:
+    @router.get("/mcp/{name}/login", summary="Where a browser must be sent back to")
+    async def get_login(name: str) -> McpLoginPort:
+        return McpLoginPort(port=await mcp.login_port(name))
+
+    @router.post("/mcp/{name}/login", status_code=201, summary="Begin to log in at an MCP server")
+    async def begin_login(name: str, asked: McpLoginRequest) -> McpLoginView:
+        begun = await mcp.begin_login(name, asked.callback)
+        return McpLoginView(id=begun.id, url=begun.url)
+
+    @router.post("/mcp-logins/{login}", summary="Finish a login")
+    async def finish_login(login: str, asked: McpLoginAnswer) -> McpLoginDone:
+        return McpLoginDone(name=await mcp.finish_login(login, asked.returned))
+
+    @router.delete("/mcp/{name}/login", summary="Forget what a login gave")
+    async def logout(name: str) -> McpLoginDone:
+        if not await mcp.logout(name):
+            raise NotFound(f"nobody is logged in at the MCP server {name[:80]!r}")
+        return McpLoginDone(name=name)

@@ -162,6 +162,20 @@ class McpImported(Protocol):
         ...
 
 
+class McpBegunLogin(Protocol):
+    """A login that waits for a person."""
+
+    @property
+    def id(self) -> str:
+        """Of the login."""
+        ...
+
+    @property
+    def url(self) -> str:
+        """Where the person agrees."""
+        ...
+
+
 class McpControl(Protocol):
     """The configured MCP servers.
 
@@ -204,4 +218,20 @@ class McpControl(Protocol):
         Returns:
             The names of those that have done neither.
         """
+        ...
+
+    async def login_port(self, name: str) -> int:
+        """The local port that the browser must be sent back to; 0 for any."""
+        ...
+
+    async def begin_login(self, name: str, callback: str) -> McpBegunLogin:
+        """Begin to log in at a configured server; the browser is sent back to `callback`."""
+        ...
+
+    async def finish_login(self, id: str, returned: Mapping[str, str]) -> str:
+        """Finish a login with what the browser came back with; answers the server's name."""
+        ...
+
+    async def logout(self, name: str) -> bool:
+        """Remove what a login gave; False when there was nothing."""
         ...

@@ -48,8 +48,8 @@ class MemoryTransport:
             tasks.cancel_scope.cancel()
 
 
-def make_transport(config: ServerConfig, values: Mapping[str, str], log: ServerLog) -> Transport:
-    return MemoryTransport() if config.command == MEMORY else default_transport(config, values, log)
+def make_transport(config: ServerConfig, values: Mapping[str, str], log: ServerLog, auth: Any) -> Transport:
+    return MemoryTransport() if config.command == MEMORY else default_transport(config, values, log, auth)
 
 
 @pytest.fixture(scope="module")

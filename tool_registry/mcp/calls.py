@@ -74,7 +74,7 @@ class ServerCalls:
             if fault is None or not fault.not_run:
                 raise await self._failure(error, session, tool) from None
             self._connection.drop(session, fault)
-        session = await self._ready(tool)
+        session = await self._ready_again(tool, fault)
         try:
             return await self._answer(session, tool, arguments, progress)
         except MCPError as error:
@@ -110,6 +110,15 @@ class ServerCalls:
         if all(offered.name != tool for offered in connection.listing.tools):
             raise ToolNotFound(f"the MCP server {connection.name!r} no longer offers {tool!r}")
         return session
+
+    async def _ready_again(self, tool: str, fault: HttpFault) -> Session:
+        """A new session; one that is refused for the same token's sake is no matter of waiting."""
+        try:
+            return await self._ready(tool)
+        except ToolUnavailable as error:
+            if fault.kind is not Fault.UNAUTHORISED:
+                raise
+            raise ToolFailed(error.message, outcome=Outcome.NOT_RUN, cause=fault.kind) from None
 
     async def _failure(self, error: MCPError, session: Session, tool: str) -> Exception:
         fault = fault_in(error.data)

@@ -25,6 +25,21 @@ class McpConfigError(PortsideError):
     code = "mcp_config_invalid"
 
 
+class OAuthClient(BaseModel):
+    """A client that was registered by hand at an authorisation server which registers none by itself.
+
+    Attributes:
+        client_secret: may be `${secret:NAME}`; None for a public client.
+        callback_port: the local port of the redirect URI, where a fixed one was registered.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    client_id: StrictStr = Field(min_length=1)
+    client_secret: StrictStr | None = None
+    callback_port: int | None = Field(default=None, strict=True, ge=1, le=65_535)
+
+
 class ServerConfig(BaseModel):
     """One MCP server: `command` (stdio) or `url` (HTTP), and how its tools are used.
 
@@ -33,6 +48,7 @@ class ServerConfig(BaseModel):
             the other one is refused and no type is given.
         env: the server's whole environment beside PATH, HOME, LANG and TMPDIR. Values may hold
             `${secret:NAME}`, as those of `headers` may.
+        oauth: the client for `portside mcp login`, where the server's authorisation server registers none.
         include: only these of the server's tools, by its own names; `*` and `?` match. None is all.
         exclude: none of these; wins over `include`.
         timeout_s: how long one call may take; progress does not extend it.
@@ -50,6 +66,7 @@ class ServerConfig(BaseModel):
     cwd: StrictStr | None = None
     url: StrictStr | None = None
     headers: dict[str, StrictStr] = Field(default_factory=dict[str, str])
+    oauth: OAuthClient | None = None
     enabled: StrictBool = True
     include: tuple[StrictStr, ...] | None = None
     exclude: tuple[StrictStr, ...] = ()
@@ -64,8 +81,8 @@ class ServerConfig(BaseModel):
             raise ValueError("give either `command` (a program to start) or `url` (a server to reach)")
         if self.url is not None and (self.args or self.env or self.cwd or self.type == "stdio"):
             raise ValueError("`args`, `env`, `cwd` and type `stdio` belong to `command`, not to `url`")
-        if self.command is not None and (self.headers or self.type not in {None, "stdio"}):
-            raise ValueError("`headers` and type `http` or `sse` belong to `url`, not to `command`")
+        if self.command is not None and (self.headers or self.oauth or self.type not in {None, "stdio"}):
+            raise ValueError("`headers`, `oauth` and type `http` or `sse` belong to `url`, not to `command`")
         return self
 
     @model_validator(mode="after")
@@ -182,6 +199,7 @@ def _problem(problem: dict[str, Any]) -> str:
     given = problem.get("input")
     if problem["type"] == "extra_forbidden":
         known = [*ServerConfig.model_fields] if len(place) > 1 else ["mcpServers"]
+        known = [*OAuthClient.model_fields] if place[-2:-1] == ["oauth"] else known
         near = difflib.get_close_matches(place[-1], known, 1)
         return f"{where} is not a known setting" + (
             f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from tool_registry.mcp.config import McpConfigError, load_config, parse_server
+from tool_registry.mcp.config import McpConfigError, ServerConfig, load_config, parse_server
 from tool_registry.mcp.foreign import read_foreign
+from tool_registry.mcp.login import BegunLogin, Logins
 from tool_registry.mcp.placeholders import SecretResolver
 from tool_registry.mcp.servers import DuplicateServer, McpServers, ServerTrial, UnknownServer
 from tool_registry.mcp.status import ServerStatus
@@ -43,11 +44,15 @@ class McpServerFile:
     Args:
         servers: made from the same file.
         path: rewritten whole at every change; what others wrote into it stays.
+        logins: logs in at them.
         resolve_secret: tells whether a secret that an imported server needs is there.
     """
 
-    def __init__(self, servers: McpServers, path: Path, resolve_secret: SecretResolver) -> None:
+    def __init__(
+        self, servers: McpServers, path: Path, *, logins: Logins, resolve_secret: SecretResolver
+    ) -> None:
         self._servers = servers
+        self._logins = logins
         self._path = path
         self._resolve_secret = resolve_secret
         self._changing = asyncio.Lock()
@@ -153,10 +158,56 @@ class McpServerFile:
         """
         if config is not None:
             return await self._servers.test(name, parse_server(config, name=name))
+        return await self._servers.test(name, await self._configured(name))
+
+    async def begin_login(self, name: str, callback: str) -> BegunLogin:
+        """Begin to log in at a configured server.
+
+        Args:
+            name: of the server.
+            callback: where the browser is sent back to.
+
+        Raises:
+            UnknownServer: there is none of this name.
+            LoginFailed: it can't be logged in at.
+        """
+        return await self._logins.begin(name, await self._configured(name), callback)
+
+    async def login_port(self, name: str) -> int:
+        """The local port that the browser must be sent back to; 0 for any.
+
+        Raises:
+            UnknownServer: there is none of this name.
+        """
+        oauth = (await self._configured(name)).oauth
+        return (oauth.callback_port or 0) if oauth is not None else 0
+
+    async def finish_login(self, id: str, returned: Mapping[str, str]) -> str:
+        """Finish it with what the browser came back with, and connect anew; answers the server's name.
+
+        Raises:
+            NoSuchLogin: it has ended.
+            LoginFailed: it was refused.
+        """
+        name = await self._logins.finish(id, returned)
+        async with self._changing:
+            if self._servers.connects(name):
+                await self._servers.reconnect(name)
+        return name
+
+    async def logout(self, name: str) -> bool:
+        """Remove what a login gave, and connect anew without; False when there was nothing."""
+        done = await self._logins.forget(name)
+        async with self._changing:
+            if done and self._servers.connects(name):
+                await self._servers.reconnect(name)
+        return done
+
+    async def _configured(self, name: str) -> ServerConfig:
         configured = (await asyncio.to_thread(load_config, self._path)).servers.get(name)
         if configured is None:
             raise UnknownServer(f"there is no MCP server {name!r}; see portside mcp list")
-        return await self._servers.test(name, configured)
+        return configured
 
     def _rewrite(self, entries: Mapping[str, dict[str, Any] | None]) -> None:
         whole = self._read()

@@ -24,6 +24,7 @@ NOTE_TIMEOUT_S = 2.0
 GOODBYE_TIMEOUT_S = 2.0
 _MAX_REFUSAL_BYTES = 64 * 1024
 _MAX_PARSED_BYTES = 64 * 1024
+_FORM = "application/x-www-form-urlencoded"
 
 
 class HttpTransport:
@@ -80,6 +81,8 @@ class _FaultsAsAnswers(httpx2.AsyncBaseTransport):
         self._inner = inner
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if request.headers.get("content-type") == _FORM:
+            return await self._token_request(request)
         _set_timeouts(request)
         try:
             response = await self._inner.handle_async_request(request)
@@ -98,6 +101,13 @@ class _FaultsAsAnswers(httpx2.AsyncBaseTransport):
         except (httpx2.TransportError, httpx2.DecodingError) as error:
             return _fault(503, Fault.BROKEN, f"the connection broke: {_text(error)}")
         return response
+
+    async def _token_request(self, request: httpx2.Request) -> httpx2.Response:
+        """A request to the authorisation server; one that does not answer has refused."""
+        try:
+            return await self._inner.handle_async_request(request)
+        except httpx2.TransportError:
+            return httpx2.Response(503)
 
     async def aclose(self) -> None:
         await self._inner.aclose()

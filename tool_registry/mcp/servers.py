@@ -10,10 +10,12 @@ from types import TracebackType
 from typing import Protocol, Self
 
 import anyio
+import httpx2
 
 from tool_registry.errors import PortsideError
 from tool_registry.mcp.config import McpConfig, ServerConfig
 from tool_registry.mcp.connection import ServerConnection
+from tool_registry.mcp.grants import GrantAuth, GrantKeeper, Grants
 from tool_registry.mcp.listing import Listing
 from tool_registry.mcp.log import ServerLog
 from tool_registry.mcp.placeholders import SecretResolver, resolve_all
@@ -66,6 +68,7 @@ class McpServers:
         config: which servers.
         on_tools: called in the event loop with each server's whole set.
         resolve_secret: answers `${secret:NAME}`.
+        grants: what logins gave.
         make_transport: for tests; stdio and streamable HTTP by default.
     """
 
@@ -75,11 +78,13 @@ class McpServers:
         *,
         on_tools: OnTools,
         resolve_secret: SecretResolver,
+        grants: Grants | None = None,
         make_transport: MakeTransport | None = None,
     ) -> None:
         self._configs = dict(config.servers)
         self._on_tools = on_tools
         self._resolve_secret = resolve_secret
+        self._grants = grants
         self._make_transport = make_transport or default_transport
         self._connections: dict[str, ServerConnection] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -130,6 +135,15 @@ class McpServers:
         else:
             self._connections.pop(name, None)
 
+    async def reconnect(self, name: str) -> None:
+        """Connect to a server anew, as after a login.
+
+        Raises:
+            UnknownServer: there is none of that name.
+        """
+        self._require(name)
+        await self.replace(name, self._configs[name])
+
     async def remove(self, name: str) -> None:
         """End a server and withdraw its tools.
 
@@ -148,6 +162,10 @@ class McpServers:
         await connection.try_once()
         status = _status(name, config, connection)
         return ServerTrial(status, _offers(name, config, connection, connection.listing))
+
+    def connects(self, name: str) -> bool:
+        """Whether there is a server of this name that is kept connected here."""
+        return name in self._tasks
 
     def configs(self) -> dict[str, ServerConfig]:
         """What every server is configured to be, by name."""
@@ -206,11 +224,22 @@ class McpServers:
         async def connect() -> Transport:
             resolved = await resolve_all(config.env or config.headers, self._resolve_secret)
             log.hide(resolved.secrets)
-            return self._make_transport(config, resolved.values, log)
+            return self._make_transport(config, resolved.values, log, await self._auth(name, config, log))
 
         return ServerConnection(
             name, connect, start_timeout_s=config.start_timeout_s, log=log, on_listing=on_listing
         )
+
+    async def _auth(self, name: str, config: ServerConfig, log: ServerLog) -> httpx2.Auth | None:
+        """What a login at this server gave; the configuration's own `Authorization` goes before it."""
+        own = any(header.lower() == "authorization" for header in config.headers)
+        if config.url is None or own or self._grants is None:
+            return None
+        grant = await self._grants.load(name, config.url)
+        if grant is None:
+            return None
+        log.hide(grant.secrets())
+        return GrantAuth(GrantKeeper(self._grants, name, grant, log.hide))
 
     def _publish(
         self,

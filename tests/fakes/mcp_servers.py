@@ -195,6 +195,57 @@ class Odd(Server):
     )
 
 
+def nested(levels: int) -> Message:
+    """An object in an object in an object ..."""
+    schema: Message = {"type": "object"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+def doubling(levels: int) -> Message:
+    """Each definition refers twice to the next: small as text, vast where somebody expands it."""
+    definitions: Message = {f"d{levels}": {"type": "string"}}
+    for level in range(levels):
+        following = {"$ref": f"#/$defs/d{level + 1}"}
+        definitions[f"d{level}"] = {"type": "object", "properties": {"a": following, "b": following}}
+    return {"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": definitions}
+
+
+class Bombs(Server):
+    """Schemas made to hurt whoever reads them, with a plain tool before and after."""
+
+    tools = (
+        tool("first"),
+        tool("deep", inputSchema=nested(400)),
+        tool("wide", inputSchema={"type": "object", "properties": {f"p{n}": {} for n in range(20_000)}}),
+        tool("long", inputSchema={"type": "object", "description": "x" * 5_000_000}),
+        tool("doubling", inputSchema=doubling(30)),
+        tool("itself", inputSchema={"type": "object", "allOf": [{"$ref": "#"}]}),
+        tool("pattern", inputSchema={"type": "object", "properties": {"a": {"pattern": "^(a+)+$"}}}),
+        tool("unclosed", inputSchema={"type": "object", "properties": {"a": {"pattern": "(("}}}),
+        tool("file", inputSchema={"type": "object", "properties": {"a": {"$ref": "file:///etc/hostname"}}}),
+        tool("no_schema", inputSchema={"type": "nonsense"}),
+        tool("promise", outputSchema=nested(400)),
+        tool("last"),
+    )
+
+    def call(self, message: Message, name: str, arguments: Message) -> Iterator[Message | bytes]:
+        yield result(message, text(name))
+
+
+class Abyss(Server):
+    """Its list of tools is deeper than any parser goes."""
+
+    def answer(self, message: Message) -> Iterator[Message | bytes]:
+        if message.get("method") == "tools/list":
+            depth = 100_000
+            head = f'{{"jsonrpc":"2.0","id":{message["id"]},"result":{{"tools":'
+            yield head.encode() + b"[" * depth + b"]" * depth + b"}}\n"
+        else:
+            yield from super().answer(message)
+
+
 class Endless(Server):
     """A new cursor and new tools for ever."""
 

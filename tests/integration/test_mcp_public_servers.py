@@ -6,8 +6,12 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,9 +22,10 @@ import pytest
 
 from orchestrator.ports.models import ModelMessage
 from tests.fakes.model import calls
-from tests.support.mcp import running
+from tests.support.mcp import CONTEXT, running, until
 from tests.support.orchestrator import Wired, remove_sockets, wired
 from tests.support.public_servers import PublicServers
+from tool_registry.mcp.status import ServerState
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("public-servers")]
 
@@ -160,3 +165,40 @@ async def test_the_reference_time_server_names_a_bad_timezone(public_servers: Pu
         assert "Mars/Olympus" in output.text()
         now = await found.call("get_current_time", {"timezone": "UTC"}, "time")
         assert datetime.fromisoformat(now.raw["datetime"]).tzinfo is not None
+
+
+@contextmanager
+def _everything_over(public_servers: PublicServers, way: str) -> Generator[str]:
+    """The reference server over HTTP; gives its origin."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    entry = public_servers.npm("everything", way)
+    process = subprocess.Popen(
+        [entry["command"], *entry["args"]],
+        env={**os.environ, "PORT": str(port)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+@pytest.mark.parametrize(("way", "path", "kind"), [("streamableHttp", "mcp", "http"), ("sse", "sse", "sse")])
+async def test_the_reference_server_is_reached_over_both_ways_of_http(
+    public_servers: PublicServers, way: str, path: str, kind: str
+):
+    """DC-1: a server that is not ours, found by its address alone."""
+    with _everything_over(public_servers, way) as origin:
+        async with running({"s": {"url": f"{origin}/{path}"}}, wait=False) as found:
+            await until(lambda: found.status().state is ServerState.READY, within_s=60)
+            assert found.status().transport == kind
+            assert (await found.call("echo", {"message": "ahoy"})).result == "Echo: ahoy"
+            progressed: list[float] = []
+            context = replace(CONTEXT, progress=lambda done, _total, _text: progressed.append(done))
+            tool = found.tool("trigger-long-running-operation")
+            output = await tool.execute({"duration": 1, "steps": 2}, context)
+            assert not output.is_error
+            assert progressed

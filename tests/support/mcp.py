@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import anyio
@@ -13,6 +13,7 @@ from tool_registry.context import ToolContext
 from tool_registry.mcp.config import McpConfig
 from tool_registry.mcp.servers import McpServers
 from tool_registry.mcp.status import ServerState, ServerStatus
+from tool_registry.mcp.stdio import GUARD
 from tool_registry.mcp.transports import MakeTransport, default_transport
 from tool_registry.output import ToolOutput
 from tool_registry.registry import Offer, Replaced, ToolRegistry
@@ -84,8 +85,12 @@ async def running(
     make_transport: MakeTransport = default_transport,
     wait: bool = True,
 ) -> AsyncGenerator[Running]:
-    """Start these servers; with `wait`, all of them are ready when the context is entered."""
+    """Start these servers; with `wait`, all of them are ready when the context is entered.
+
+    When it is left, nothing that it started runs any more.
+    """
     found = Running()
+    before = _descendants()
     config = McpConfig.model_validate({"mcpServers": servers})
     found.servers = McpServers(
         config, on_tools=found.on_tools, resolve_secret=resolve_secret, make_transport=make_transport
@@ -94,3 +99,17 @@ async def running(
         for name in servers if wait else ():
             await found.settled(name)
         yield found
+    left = [line for pid, line in _descendants().items() if pid not in before]
+    assert left == [], "servers were left running"
+
+
+def _descendants() -> dict[int, str]:
+    """Guards of servers, and whatever runs below them, by process number."""
+    found: dict[int, str] = {}
+    for guard in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):
+            if str(GUARD) in guard.cmdline():
+                found |= {
+                    one.pid: " ".join(one.cmdline()) for one in (guard, *guard.children(recursive=True))
+                }
+    return found

@@ -197,8 +197,11 @@ async def test_the_reference_server_is_reached_over_both_ways_of_http(
             assert found.status().transport == kind
             assert (await found.call("echo", {"message": "ahoy"})).result == "Echo: ahoy"
             progressed: list[float] = []
-            context = replace(CONTEXT, progress=lambda done, _total, _text: progressed.append(done))
+
+            def note(done: float, _total: float | None, _text: str | None) -> None:
+                progressed.append(done)
+
             tool = found.tool("trigger-long-running-operation")
-            output = await tool.execute({"duration": 1, "steps": 2}, context)
+            output = await tool.execute({"duration": 1, "steps": 2}, replace(CONTEXT, progress=note))
             assert not output.is_error
             assert progressed

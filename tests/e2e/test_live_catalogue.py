@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -66,10 +66,11 @@ turns:
 
 def test_a_running_job_sees_tools_come_and_go(command_line: CommandLine, tmp_path: Path) -> None:
     """By file, by `listChanged` and by command; a call to a tool that is gone says so, and the job goes on."""
-    gate = tmp_path / "gate"
-    os.mkfifo(gate)
+    gates = tmp_path / "gate-1", tmp_path / "gate-2"
+    for gate in gates:
+        os.mkfifo(gate)
     servers = {
-        "gate": fakes.command(fakes.Holding, str(gate)),
+        "gate": fakes.command(fakes.Holding, *map(str, gates)),
         "doomed": fakes.command(fakes.Server),
         "changing": fakes.command(fakes.Changing),
         "guide": fakes.command(fakes.Instructing),
@@ -89,7 +90,7 @@ def test_a_running_job_sees_tools_come_and_go(command_line: CommandLine, tmp_pat
         "--json",
     )
     try:
-        out, err = _steer(command_line, job, gate, servers)
+        out, err = _steer(command_line, job, gates, servers)
     finally:
         job.kill()
         job.wait(10)
@@ -98,14 +99,14 @@ def test_a_running_job_sees_tools_come_and_go(command_line: CommandLine, tmp_pat
 
 
 def _steer(
-    command_line: CommandLine, job: subprocess.Popen[str], gate: Path, servers: Mapping[str, Any]
+    command_line: CommandLine, job: subprocess.Popen[str], gates: Sequence[Path], servers: Mapping[str, Any]
 ) -> tuple[str, str]:
     kept = {name: entry for name, entry in servers.items() if name != "doomed"}
-    with _held(gate, job):
+    with _held(gates[0], job):
         shutil.copy(CALC, command_line.home / "tools")
         _write(command_line, {**kept, "added": fakes.command(fakes.Server)})
         _listed(command_line, present={"calc", "added_echo"}, absent={"doomed_echo"})
-    with _held(gate, job):
+    with _held(gates[1], job):
         entry = fakes.command(fakes.Server)
         added = command_line.run("mcp", "add", "extra", "--", entry["command"], *entry["args"])
         assert added.exit_code == 0, added.err

@@ -282,12 +282,14 @@ class Changing(Server):
 
 
 class Holding(Server):
-    """`hold` is answered once a fifo, named by the option, was opened for writing and closed."""
+    """`hold` is answered once a fifo was opened for writing and closed; each call has the next option's."""
 
     tools = (tool("hold"),)
+    calls = 0
 
     def call(self, message: Message, name: str, arguments: Message) -> Iterator[Message | bytes]:
-        with Path(self.options[0]).open() as gate:
+        self.calls += 1
+        with Path(self.options[self.calls - 1]).open() as gate:
             gate.read()
         yield result(message, text("let go"))
 

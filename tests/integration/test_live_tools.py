@@ -20,7 +20,7 @@ from tests.fakes.model import CapturingModel, calls
 from tests.support.command_line import ROOT
 from tests.support.deadline import eventually, within
 from tests.support.mcp import alive
-from tests.support.orchestrator import Wired, remove_sockets, wired
+from tests.support.orchestrator import Wired, wired
 
 CALC = ROOT / "wasm_tools" / "guests" / "calc" / "calc.wasm"
 COUNT = calls(("1", "count", "{}"))
@@ -59,7 +59,6 @@ async def orchestrator(home: Path) -> AsyncIterator[Wired]:
     """A running orchestrator whose model is the test."""
     async with wired(home, model=Stepped()) as running:
         yield running
-    remove_sockets(running)
 
 
 async def step(running: Wired, answer: ModelAnswer) -> ModelRequest:

@@ -16,7 +16,7 @@ from tests.fakes.mcp_servers import HttpServer, Server
 from tests.fakes.model import calls
 from tests.fakes.oauth_server import Guarded, agree, guarded
 from tests.support.deadline import within
-from tests.support.orchestrator import Wired, problem, remove_sockets, wired
+from tests.support.orchestrator import Wired, problem, wired
 
 CALLBACK = "http://127.0.0.1:9/callback"
 ASK = calls(("1", "g_whoami", "{}"))
@@ -34,7 +34,6 @@ async def service(home: Path, guard: Guarded) -> AsyncIterator[Wired]:
     write(home, {"g": {"url": guard.url}, "open": fakes.command(fakes.Server)})
     async with wired(home) as running:
         yield running
-    remove_sockets(running)
 
 
 def write(home: Path, servers: dict[str, Any]) -> None:
@@ -169,7 +168,6 @@ async def test_tokens_outlive_a_restart_and_are_refreshed_where_they_were_given(
         await reaches(second, "ready")
         assert await whoami(second) == ("you are known", False)
         assert guard.authority.refreshes == 1
-    remove_sockets(second)
 
 
 async def test_tokens_are_sent_to_the_address_they_are_for_and_to_no_other(service: Wired, guard: Guarded):
@@ -256,7 +254,6 @@ async def test_a_client_that_was_registered_by_hand_is_used_as_it_is(home: Path)
             assert list(guard.authority.clients) == ["by-hand"]
             guard.authority.revoke_access()
             assert await whoami(service) == ("you are known", False)
-        remove_sockets(service)
 
 
 def type_of_client(known: dict[str, Any]) -> Any:
@@ -290,4 +287,3 @@ async def test_the_command_line_logs_in_through_a_browser(home: Path, guard: Gua
     async with wired(home) as service:
         await reaches(service, "ready")
         assert await whoami(service) == ("you are known", False)
-    remove_sockets(service)

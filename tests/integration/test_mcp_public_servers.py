@@ -23,7 +23,7 @@ import pytest
 from orchestrator.ports.models import ModelMessage
 from tests.fakes.model import calls
 from tests.support.mcp import CONTEXT, running, until
-from tests.support.orchestrator import Wired, remove_sockets, wired
+from tests.support.orchestrator import Wired, wired
 from tests.support.public_servers import PublicServers
 from tool_registry.mcp.status import ServerState
 
@@ -97,7 +97,6 @@ async def service(
     (home / "mcp.json").write_text(json.dumps({"mcpServers": entries}))
     async with wired(home, tools_wait_s=25) as running:
         yield running
-    remove_sockets(running)
 
 
 async def test_a_job_calls_a_tool_of_each_public_server(

@@ -41,7 +41,9 @@ from orchestrator.http.worker_routes import WorkerServices
 from orchestrator.ports.models import ModelProvider
 from orchestrator.services.active_jobs import ActiveJobs
 from orchestrator.services.audit_log import AuditLog
+from orchestrator.services.budgets import Budgets
 from orchestrator.services.catalogues import Catalogues
+from orchestrator.services.contracts import Contracts
 from orchestrator.services.executions import ExecutionService
 from orchestrator.services.first_catalogue import FirstCatalogue
 from orchestrator.services.in_process import InProcessJobs
@@ -55,6 +57,8 @@ from orchestrator.services.network_tools import OWNER as NETWORK_OWNER
 from orchestrator.services.network_tools import network_tools
 from orchestrator.services.outputs import Outputs
 from orchestrator.services.reports import WorkerReports
+from orchestrator.services.secrets import SecretService
+from orchestrator.services.statistics import Statistics
 from orchestrator.services.supervisor import Supervisor, SupervisorSettings
 from orchestrator.services.timeline import Timeline
 from orchestrator.services.tokens import TokenService
@@ -74,6 +78,8 @@ from wasm_tools.runtime import WasmRuntime
 from worker.clock import SystemClock
 from worker.explainer import SubprocessExplainer
 from worker.in_process import run_in_process
+
+_BY_HAND_BYTES = 16 * 1024 * 1024
 
 OnWait = Callable[[str, float, str], Awaitable[None]]
 
@@ -238,6 +244,7 @@ class _Base:
     stores: Stores
     blobs: FileBlobStore
     redactor: Redactor
+    secrets: SecretService
     stack: AsyncExitStack
 
 
@@ -263,6 +270,9 @@ async def _open_base(settings: Settings, stack: AsyncExitStack) -> _Base:
     stores = await open_state(settings, clock)
     stack.push_async_callback(stores.close)
     await stores.database.migrate()
+    redactor = Redactor(_known_secrets(settings))
+    secrets = SecretService(stores.secrets, redactor)
+    await secrets.learn_stored()
     return _Base(
         settings=settings,
         clock=clock,
@@ -270,7 +280,8 @@ async def _open_base(settings: Settings, stack: AsyncExitStack) -> _Base:
         instance=instance,
         stores=stores,
         blobs=FileBlobStore(settings.home / "blobs"),
-        redactor=Redactor(_known_secrets(settings)),
+        redactor=redactor,
+        secrets=secrets,
         stack=stack,
     )
 
@@ -307,7 +318,10 @@ async def _open_tools(base: _Base) -> _Tools:
     )
     wasm = await open_wasm(settings, clock)
     base.stack.push_async_callback(wasm.close)
-    by_hand = ToolExecutor(registry, replace(around, hosted=False))
+    # No job keeps what a person asked for: it is answered whole, within reason.
+    by_hand = ToolExecutor(
+        registry, replace(around, hosted=False, keeper=None, max_output_bytes=_BY_HAND_BYTES)
+    )
     desk = ToolDesk(registry, by_hand, WasmFiles(wasm), base.ids, tools_dir=settings.tools_dir)
     mcp = McpServers(
         await asyncio.to_thread(load_config, settings.mcp_file),
@@ -316,6 +330,7 @@ async def _open_tools(base: _Base) -> _Tools:
         ),
         resolve_secret=stores.secrets.get,
         grants=Grants(stores.secrets),
+        on_secrets=base.secrets.learn_of_server,
     )
     base.stack.push_async_callback(mcp.close)
     logins = Logins(Grants(stores.secrets), stores.secrets.get)
@@ -386,9 +401,10 @@ def _services(base: _Base, tools: _Tools, jobs: _Jobs, gate: OperatorGate) -> Ap
     reports = WorkerReports(
         jobs.parts,
         membership=tools.membership,
-        secrets=stores.secrets,
+        secrets=base.secrets,
         sockets=jobs.sockets,
         registry=tools.registry,
+        audit=tools.audit,
         wake=jobs.wake,
     )
     executions = ExecutionService(
@@ -410,15 +426,22 @@ def _services(base: _Base, tools: _Tools, jobs: _Jobs, gate: OperatorGate) -> Ap
         ),
         operators=OperatorServices(
             gate=gate,
-            jobs=JobService(jobs.parts, jobs.wake, models=jobs.models),
+            jobs=JobService(jobs.parts, jobs.wake, models=jobs.models, secrets=base.secrets),
             timeline=jobs.parts.timeline,
             audit=stores.audit,
             audit_log=tools.audit,
+            contracts=Contracts(stores.audit, tools.audit, jobs.parts.timeline),
             defaults=JobDefaults(settings.agent, settings.network, settings.model),
         ),
-        tools=ToolServices(gate, tools.desk, tools.mcp_file),
+        tools=ToolServices(
+            gate,
+            tools.desk,
+            tools.mcp_file,
+            Statistics(stores.audit, tools.audit, tools.registry),
+        ),
         executions=executions,
-        models=ModelService(jobs.models, tools.outputs, tools.membership),
+        secrets=base.secrets,
+        models=ModelService(jobs.models, tools.outputs, tools.membership, Budgets(stores.jobs)),
         ready=lambda: _missing(stores, jobs.supervisor),
         ids=base.ids,
     )

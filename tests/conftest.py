@@ -11,6 +11,7 @@ pytest_plugins = [
     "tests.support.orchestrator",
     "tests.support.public_servers",
     "tests.support.stores",
+    "tests.support.tool_box",
     "tests.support.tool_workspace",
 ]
 

@@ -10,6 +10,32 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
+def test_the_registry_is_measured_against_plain_things(tmp_path: Path) -> None:
+    """Ratios of one run: a check costs a small part of the reference's, a catalogue a few serialisations."""
+    file = tmp_path / "costs.json"
+    run = subprocess.run(
+        [sys.executable, "-m", "bench", "--registry", "--json", file],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    ratios = {one["name"]: one["ratio"] for one in json.loads(file.read_text())["costs"]}
+    assert list(ratios) == [
+        "check of one call's arguments",
+        "coercion of two texts",
+        "registration of 1,000 tools",
+        "registration of the same again",
+        "their catalogue: filtered, hashed and written",
+    ]
+    assert ratios["check of one call's arguments"] < 0.1
+    assert ratios["their catalogue: filtered, hashed and written"] < 10
+    assert ratios["registration of the same again"] < ratios["registration of 1,000 tools"] / 5
+    assert all(name in run.stdout for name in ratios)
+
+
 def test_a_small_run_measures_every_case_and_writes_json(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     small = ("--seconds", "0.05", "--repetitions", "1", "--callers", "2")
@@ -32,6 +58,30 @@ def test_a_small_run_measures_every_case_and_writes_json(tmp_path: Path) -> None
     assert all(one["callers"] == 2 and one["calls"] > 0 and one["cpu_us"] > 0 for one in written["figures"])
     assert written["figures"][0]["ratio"] == 1.0
     assert written["libraries"]["uvicorn"]
+
+
+def test_a_small_run_of_the_local_tools_compares_each_with_the_bare_call(tmp_path: Path) -> None:
+    file = tmp_path / "figures.json"
+    run = subprocess.run(
+        [sys.executable, "-m", "bench.local_tools", "--repetitions", "2", "--json", file],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    figures = json.loads(file.read_text())["figures"]
+    assert [one["name"].split()[0].strip(":,") for one in figures] == [
+        "shell",
+        "shell",
+        "read_file",
+        "write_file",
+        "apply_patch",
+        "list_dir",
+    ]
+    assert all(one["tool_ms"] > 0 and one["ratio"] == one["tool_ms"] / one["bare_ms"] for one in figures)
+    assert len(run.stdout.splitlines()) == len(figures)
 
 
 def test_a_small_run_of_mcp_calls_gives_a_ratio_for_each_number_of_callers(tmp_path: Path) -> None:

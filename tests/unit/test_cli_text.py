@@ -54,6 +54,18 @@ def test_an_event_of_an_unknown_kind_is_shown_as_it_is() -> None:
     assert '{"a": 1}' in shown(event("show", a=1))
 
 
+def test_what_was_changed_of_arguments_stands_beside_the_result() -> None:
+    """PD-21: and a hostile pointer moves no cursor."""
+    changes = [
+        {"pointer": f"/{HOSTILE}", "kind": "coerced", "was": "string", "became": "integer"},
+        {"pointer": "/lang", "kind": "dropped_null", "was": "null", "became": ""},
+    ]
+    text = shown(event("tool_result", verdict="ok", first_call=False, preview="p", adjustments=changes))
+    assert "was a string and is read as integer]" in text
+    assert "[/lang was null, which its schema refuses: dropped]" in text
+    assert "\x1b" not in text
+
+
 def test_a_message_of_blanks_is_not_shown() -> None:
     assert shown(event("message", role="assistant", text=" \n")) == ""
 
@@ -105,3 +117,22 @@ def test_json_takes_any_text_a_workspace_can_hold(capfdbinary: pytest.CaptureFix
     line = capfdbinary.readouterr().out
     assert line.count(b"\n") == 1
     assert json.loads(line) == {"name": "caf\udce9 \u2028 ü"}
+
+
+def test_of_an_error_of_many_lines_the_last_are_shown_each_below_the_other() -> None:
+    """PD-14: a traceback says at its end what went wrong."""
+    frames = "".join(f'  File "m{number}.py", line 1, in f\n    f()\n' for number in range(40))
+    trace = f"Traceback (most recent call last):\n{frames}ValueError: {HOSTILE}\n"
+    text = shown(event("log", level="error", text=trace))
+    first, *rest = text.splitlines()
+    assert first.split()[1:] == ["error"]
+    assert rest[0].strip() == "(71 lines before)"
+    assert rest[-2].strip().startswith("ValueError:")
+    assert rest[-1].strip() == rest[-1].lstrip()
+    assert all(line.startswith("    ") for line in rest)
+    assert "Traceback" not in text
+    assert "\x1b" not in text
+
+
+def test_an_error_of_one_line_stays_one() -> None:
+    assert shown(event("log", level="error", text="it broke\n")).split()[1:] == ["error", "it", "broke"]

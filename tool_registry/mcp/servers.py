@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
@@ -59,6 +59,10 @@ class ServerTrial:
     offers: tuple[Offer, ...]
 
 
+OnSecrets = Callable[[str, Collection[str]], object]
+"""Told a server's name and the values it was given that must never be shown."""
+
+
 class McpServers:
     """Connects every enabled server in a task of its own and keeps the registry's view of them fresh.
 
@@ -69,6 +73,7 @@ class McpServers:
         on_tools: called in the event loop with each server's whole set.
         resolve_secret: answers `${secret:NAME}`.
         grants: what logins gave.
+        on_secrets: called before each start of a server.
         make_transport: for tests; stdio and streamable HTTP by default.
     """
 
@@ -79,12 +84,14 @@ class McpServers:
         on_tools: OnTools,
         resolve_secret: SecretResolver,
         grants: Grants | None = None,
+        on_secrets: OnSecrets = lambda _server, _values: None,
         make_transport: MakeTransport | None = None,
     ) -> None:
         self._configs = dict(config.servers)
         self._on_tools = on_tools
         self._resolve_secret = resolve_secret
         self._grants = grants
+        self._on_secrets = on_secrets
         self._make_transport = make_transport or default_transport
         self._connections: dict[str, ServerConnection] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -223,14 +230,22 @@ class McpServers:
 
         async def connect() -> Transport:
             resolved = await resolve_all(config.env or config.headers, self._resolve_secret)
-            log.hide(resolved.secrets)
-            return self._make_transport(config, resolved.values, log, await self._auth(name, config, log))
+
+            def hide(secrets: Iterable[str]) -> None:
+                known = [value for value in secrets if value]
+                log.hide(known)
+                self._on_secrets(name, known)
+
+            hide(resolved.secrets)
+            return self._make_transport(config, resolved.values, log, await self._auth(name, config, hide))
 
         return ServerConnection(
             name, connect, start_timeout_s=config.start_timeout_s, log=log, on_listing=on_listing
         )
 
-    async def _auth(self, name: str, config: ServerConfig, log: ServerLog) -> httpx2.Auth | None:
+    async def _auth(
+        self, name: str, config: ServerConfig, hide: Callable[[Iterable[str]], None]
+    ) -> httpx2.Auth | None:
         """What a login at this server gave; the configuration's own `Authorization` goes before it."""
         own = any(header.lower() == "authorization" for header in config.headers)
         if config.url is None or own or self._grants is None:
@@ -238,8 +253,8 @@ class McpServers:
         grant = await self._grants.load(name, config.url)
         if grant is None:
             return None
-        log.hide(grant.secrets())
-        return GrantAuth(GrantKeeper(self._grants, name, grant, log.hide))
+        hide(grant.secrets())
+        return GrantAuth(GrantKeeper(self._grants, name, grant, hide))
 
     def _publish(
         self,

@@ -7,13 +7,15 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+
 from orchestrator.domain.network.agents import AgentDefinition
 from orchestrator.domain.network.identities import AgentName
 from orchestrator.ports.network import NetworkStore
 from orchestrator.services.network import NetworkService
-from orchestrator.services.network_tools import network_tools
+from orchestrator.services.network_tools import NetworkTool, network_tools
 from tool_registry.context import ToolContext
-from tool_registry.tool import Tool
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -57,18 +59,19 @@ class Refusal(Exception):
 class Caller:
     """One instance that calls tools."""
 
-    tools: dict[str, Tool]
+    tools: dict[str, NetworkTool]
     network: str
     agent: str
     instance_id: str
     calls: count[int] = field(default_factory=lambda: count(1))
 
     async def __call__(self, name: str, *, call_id: str = "", **arguments: Any) -> dict[str, Any]:
-        """Call `network_<name>`.
+        """Call `network_<name>`; its answer is one that the tool promises.
 
         Raises:
             Refusal: the tool said no.
         """
+        tool = self.tools[f"network_{name}"]
         context = ToolContext(
             job_id=f"job-of-{self.instance_id}",
             call_id=call_id or f"call-{next(self.calls)}",
@@ -76,9 +79,12 @@ class Caller:
             instance_id=self.instance_id,
             network=self.network,
         )
-        output = await self.tools[f"network_{name}"].execute(arguments, context)
+        output = await tool.execute(arguments, context)
         if output.is_error:
+            assert output.result["code"] in {*tool.refusals, "not_a_member"}, output.result
             raise Refusal(output.result)
+        problem = best_match(Draft202012Validator(tool.output_schema).iter_errors(output.result))
+        assert problem is None, f"{name} does not answer as it promises: {problem}"
         return output.result
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from orchestrator.domain.network.artifacts import ARTIFACT_TYPES
 from orchestrator.domain.network.claims import DEFAULT_TTL_S, ScopeType
 from orchestrator.domain.network.identities import Actor
-from orchestrator.domain.network.tasks import TaskState
+from orchestrator.domain.network.task_states import TaskState
 from orchestrator.services import network_views as views
 from orchestrator.services.network import NetworkService
 from orchestrator.services.network_mail import Ask

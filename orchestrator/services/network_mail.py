@@ -9,6 +9,7 @@ from datetime import datetime
 from orchestrator.domain.network.identities import Actor, DeliveryId, InstanceId, MessageId, TaskId, ThreadId
 from orchestrator.domain.network.refusals import Refusal, not_found
 from orchestrator.domain.network.resources import resource_key
+from orchestrator.domain.network.routing import members_of
 from orchestrator.domain.network.tasks import Target, Task
 from orchestrator.domain.network.threads import (
     Delivery,
@@ -23,7 +24,7 @@ from orchestrator.domain.network.threads import (
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.network import NetworkReader, NetworkStore, NetworkTransaction
 from orchestrator.services.network_members import Refused, accepted, acting_member, live_ids
-from orchestrator.services.network_targets import members_of, target_of
+from orchestrator.services.network_targets import target_of
 from tool_registry.clock import Clock
 
 INBOX_ITEMS = 50

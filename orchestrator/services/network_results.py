@@ -9,7 +9,7 @@ from typing import Any
 
 from orchestrator.domain.network.agents import AgentKind, InstanceState
 from orchestrator.domain.network.claims import ScopeType
-from orchestrator.domain.network.tasks import TaskState
+from orchestrator.domain.network.task_states import TaskState
 from orchestrator.domain.network.threads import DeliveryState, MessageKind
 
 Schema = dict[str, Any]

@@ -136,6 +136,8 @@ def _working(calls: NetworkCalls) -> list[NetworkTool]:
             calls.delegate,
             results.TASK,
             refusals=(
+                "collaboration_chain_too_long",
+                "collaboration_loop_detected",
                 "invalid_resource",
                 "not_found",
                 "self_request",

@@ -35,7 +35,8 @@ from orchestrator.domain.network.identities import (
     TaskId,
     ThreadId,
 )
-from orchestrator.domain.network.tasks import HistoryEntry, Target, Task, TaskChange, TaskState
+from orchestrator.domain.network.task_states import TaskState
+from orchestrator.domain.network.tasks import HistoryEntry, Target, Task, TaskChange
 from orchestrator.domain.network.threads import (
     Delivery,
     DeliveryState,

@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
+from jsonschema import validate
 
 from orchestrator.domain.network.agents import AgentDefinition
 from orchestrator.domain.network.identities import AgentName
@@ -83,8 +82,7 @@ class Caller:
         if output.is_error:
             assert output.result["code"] in {*tool.refusals, "not_a_member"}, output.result
             raise Refusal(output.result)
-        problem = best_match(Draft202012Validator(tool.output_schema).iter_errors(output.result))
-        assert problem is None, f"{name} does not answer as it promises: {problem}"
+        validate(output.result, tool.output_schema)
         return output.result
 
 

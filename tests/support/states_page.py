@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.domain.jobs import TRANSITIONS as JOBS
-from orchestrator.domain.network.tasks import NEEDS_REASON
-from orchestrator.domain.network.tasks import TRANSITIONS as TASKS
+from orchestrator.domain.network.task_states import NEEDS_REASON
+from orchestrator.domain.network.task_states import TRANSITIONS as TASKS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "states.md"
 

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 RefusalCode = Literal[
     "claim_conflict",
+    "collaboration_chain_too_long",
+    "collaboration_loop_detected",
     "illegal_transition",
     "invalid_capabilities",
     "invalid_name",
@@ -31,6 +33,8 @@ RefusalCode = Literal[
 # What each says, for the documents; a code never changes its meaning.
 MEANINGS: Mapping[RefusalCode, str] = {
     "claim_conflict": "the scope overlaps what others hold; `conflicts` names each holder, scope and expiry",
+    "collaboration_chain_too_long": "the work was delegated five times already",
+    "collaboration_loop_detected": "the target's own work led to this; `chain` names those whose work it is",
     "illegal_transition": "the task can't get there from its state; `state` and `allowed` say what it can",
     "invalid_capabilities": "an item of the list is wrong; the earlier declaration stays",
     "invalid_name": "the text can't be the name of an agent, group or network",

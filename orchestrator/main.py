@@ -39,7 +39,9 @@ from orchestrator.http.worker_routes import WorkerServices
 from orchestrator.ports.models import ModelProvider
 from orchestrator.services.active_jobs import ActiveJobs
 from orchestrator.services.audit_log import AuditLog
+from orchestrator.services.budgets import Budgets
 from orchestrator.services.catalogues import Catalogues
+from orchestrator.services.contracts import Contracts
 from orchestrator.services.executions import ExecutionService
 from orchestrator.services.in_process import InProcessJobs
 from orchestrator.services.jobs import JobParts, JobService
@@ -51,6 +53,8 @@ from orchestrator.services.network_tools import OWNER as NETWORK_OWNER
 from orchestrator.services.network_tools import network_tools
 from orchestrator.services.outputs import Outputs
 from orchestrator.services.reports import WorkerReports
+from orchestrator.services.secrets import SecretService
+from orchestrator.services.statistics import Statistics
 from orchestrator.services.supervisor import Supervisor, SupervisorSettings
 from orchestrator.services.timeline import Timeline
 from orchestrator.services.tokens import TokenService
@@ -68,6 +72,8 @@ from wasm_tools.runtime import WasmRuntime
 from worker.clock import SystemClock
 from worker.explainer import SubprocessExplainer
 from worker.in_process import run_in_process
+
+_BY_HAND_BYTES = 16 * 1024 * 1024
 
 OnWait = Callable[[str, float, str], Awaitable[None]]
 
@@ -220,6 +226,7 @@ class _Base:
     stores: Stores
     blobs: FileBlobStore
     redactor: Redactor
+    secrets: SecretService
     stack: AsyncExitStack
 
 
@@ -245,6 +252,9 @@ async def _open_base(settings: Settings, stack: AsyncExitStack) -> _Base:
     stores = await open_state(settings, clock)
     stack.push_async_callback(stores.close)
     await stores.database.migrate()
+    redactor = Redactor(_known_secrets(settings))
+    secrets = SecretService(stores.secrets, redactor)
+    await secrets.learn_stored()
     return _Base(
         settings=settings,
         clock=clock,
@@ -252,7 +262,8 @@ async def _open_base(settings: Settings, stack: AsyncExitStack) -> _Base:
         instance=instance,
         stores=stores,
         blobs=FileBlobStore(settings.home / "blobs"),
-        redactor=Redactor(_known_secrets(settings)),
+        redactor=redactor,
+        secrets=secrets,
         stack=stack,
     )
 
@@ -288,7 +299,10 @@ async def _open_tools(base: _Base) -> _Tools:
     )
     wasm = await open_wasm(settings, clock)
     base.stack.push_async_callback(wasm.close)
-    by_hand = ToolExecutor(registry, replace(around, hosted=False))
+    # No job keeps what a person asked for: it is answered whole, within reason.
+    by_hand = ToolExecutor(
+        registry, replace(around, hosted=False, keeper=None, max_output_bytes=_BY_HAND_BYTES)
+    )
     desk = ToolDesk(registry, by_hand, WasmFiles(wasm), base.ids, tools_dir=settings.tools_dir)
     mcp = McpServers(
         await asyncio.to_thread(load_config, settings.mcp_file),
@@ -296,6 +310,7 @@ async def _open_tools(base: _Base) -> _Tools:
             owner, offers, instructions=instructions
         ),
         resolve_secret=stores.secrets.get,
+        on_secrets=base.secrets.learn_of_server,
     )
     base.stack.push_async_callback(mcp.close)
     executor = ToolExecutor(registry, around)
@@ -359,9 +374,10 @@ def _services(base: _Base, tools: _Tools, jobs: _Jobs, gate: OperatorGate) -> Ap
     reports = WorkerReports(
         jobs.parts,
         membership=tools.membership,
-        secrets=stores.secrets,
+        secrets=base.secrets,
         sockets=jobs.sockets,
         registry=tools.registry,
+        audit=tools.audit,
         wake=jobs.wake,
     )
     executions = ExecutionService(
@@ -377,15 +393,22 @@ def _services(base: _Base, tools: _Tools, jobs: _Jobs, gate: OperatorGate) -> Ap
         worker=WorkerServices(jobs.tokens, reports, Catalogues(tools.registry), tools.outputs),
         operators=OperatorServices(
             gate=gate,
-            jobs=JobService(jobs.parts, jobs.wake, models=jobs.models),
+            jobs=JobService(jobs.parts, jobs.wake, models=jobs.models, secrets=base.secrets),
             timeline=jobs.parts.timeline,
             audit=stores.audit,
             audit_log=tools.audit,
+            contracts=Contracts(stores.audit, tools.audit, jobs.parts.timeline),
             defaults=JobDefaults(settings.agent, settings.network, settings.model),
         ),
-        tools=ToolServices(gate, tools.desk, McpServerFile(tools.mcp, settings.mcp_file)),
+        tools=ToolServices(
+            gate,
+            tools.desk,
+            McpServerFile(tools.mcp, settings.mcp_file),
+            Statistics(stores.audit, tools.audit, tools.registry),
+        ),
         executions=executions,
-        models=ModelService(jobs.models, tools.outputs, tools.membership),
+        secrets=base.secrets,
+        models=ModelService(jobs.models, tools.outputs, tools.membership, Budgets(stores.jobs)),
         ready=lambda: _missing(stores, jobs.supervisor),
         ids=base.ids,
     )

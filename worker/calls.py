@@ -22,6 +22,7 @@ from worker.names import Resolved, resolve
 from worker.protocol.events import ToolResultData, ToolUseData
 from worker.protocol.llm import MediaPart, WireToolCall
 from worker.protocol.problems import ProblemError
+from worker.protocol.tools import WireAdjustment
 from worker.stuck import Outcome
 from worker.surface import ToolSurface
 
@@ -172,6 +173,7 @@ class CallRunner:
             instance_id=context.instance_id,
             network=context.network,
             grants=context.grants,
+            coerce_safe=context.coerce_safe,
         )
 
     def _take(self, one: PlannedCall, output: ToolOutput, turn: Turn, *, first: bool) -> None:
@@ -190,6 +192,9 @@ class CallRunner:
                 duration_ms=output.duration_ms,
                 truncated=output.truncated is not None,
                 first_call=first,
+                adjustments=[
+                    WireAdjustment.model_validate(change.as_json()) for change in output.adjustments
+                ],
             )
         )
 
@@ -234,6 +239,7 @@ class CallRunner:
                 preview=shortened(text, PREVIEW_CHARS),
                 duration_ms=int((asyncio.get_running_loop().time() - started) * 1000),
                 first_call=first,
+                unsent=isinstance(one.refusal, InvalidParams),
                 errors=[
                     ProblemError(
                         pointer=v.pointer, rule=v.rule, message=v.message, expected=v.expected, got=v.got
@@ -245,12 +251,12 @@ class CallRunner:
 
 
 def _rendered(output: ToolOutput) -> tuple[str, tuple[MediaPart, ...]]:
-    """What the model reads: the result, images beside it, and a line for every other block."""
+    """What the model reads: the result, which names every block, images beside it, and what was left out."""
     text, media = output.text(), list[MediaPart]()
     for block in output.content:
         data, kind = block.get("data"), str(block.get("mimeType") or block.get("media_type") or "")
         if block.get("type") == "image" and isinstance(data, str) and kind:
             media.append(MediaPart(type="image", media_type=kind, data=data))
-        else:
+        elif block.get("type") == "omitted":
             text += f"\n{compact_json(preview(block))}"
     return text, tuple(media)

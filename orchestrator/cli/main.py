@@ -12,10 +12,12 @@ from typer.exceptions import TyperException
 
 from orchestrator.cli import (
     doctor,
+    first_calls,
     image_commands,
     jobs_commands,
     mcp_commands,
     run_command,
+    secrets_commands,
     serve,
     tools_commands,
 )
@@ -25,9 +27,12 @@ from orchestrator.cli.visible import visible
 app = typer.Typer(name="portside", no_args_is_help=True, pretty_exceptions_enable=False)
 app.command("run")(run_command.run)
 app.command("serve")(serve.serve)
+jobs_commands.app.command("contract")(first_calls.contract)
+tools_commands.app.command("stats")(first_calls.stats)
 app.add_typer(jobs_commands.app)
 app.add_typer(tools_commands.app)
 app.add_typer(mcp_commands.app)
+app.add_typer(secrets_commands.app)
 app.add_typer(image_commands.app)
 app.command("doctor")(doctor.doctor)
 

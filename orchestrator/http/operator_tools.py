@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
+from orchestrator.domain.shaping.family import USUAL
 from orchestrator.errors import BadRequest
 from orchestrator.http.auth import OperatorGate
+from orchestrator.http.contract_messages import ToolStatsView
 from orchestrator.http.gated import gated
 from orchestrator.http.operator_messages import (
     CheckRequest,
@@ -23,6 +25,7 @@ from orchestrator.http.operator_messages import (
     WasmRequest,
 )
 from orchestrator.ports.tool_sources import McpControl
+from orchestrator.services.statistics import Statistics
 from orchestrator.services.tool_desk import ToolDesk
 
 
@@ -33,14 +36,27 @@ class ToolServices:
     gate: OperatorGate
     desk: ToolDesk
     mcp: McpControl
+    statistics: Statistics
 
 
 def tools_router(services: ToolServices) -> APIRouter:
     """Every tool route for operators."""
     router = APIRouter(prefix="/api/v1", tags=["tools"], route_class=gated(services.gate))
+    _stats_routes(router, services.statistics)
     _tool_routes(router, services.desk)
     _mcp_routes(router, services.mcp)
     return router
+
+
+def _stats_routes(router: APIRouter, statistics: Statistics) -> None:
+    @router.get("/tool-stats", summary="How the tools fare with models")
+    async def get_all_stats(name: Annotated[list[str] | None, Query()] = None) -> list[ToolStatsView]:
+        return [ToolStatsView.of(one) for one in await statistics.of(name or ())]
+
+    @router.get("/tools/{name}/stats", summary="How one tool fares with models")
+    async def get_stats(name: str) -> ToolStatsView:
+        (found,) = await statistics.of([name])
+        return ToolStatsView.of(found)
 
 
 def _tool_routes(router: APIRouter, desk: ToolDesk) -> None:
@@ -54,7 +70,7 @@ def _tool_routes(router: APIRouter, desk: ToolDesk) -> None:
 
     @router.post("/tools/check", summary="How each provider family sees the tools")
     async def check(asked: CheckRequest) -> dict[str, list[ProviderView]]:
-        found = desk.check(asked.names, asked.providers or ("openai", "anthropic", "generic"))
+        found = desk.check(asked.names, asked.providers or USUAL)
         return {name: [ProviderView.of(one) for one in verdicts] for name, verdicts in found.items()}
 
     @router.post("/tools/{name}/call", summary="A call by hand")

@@ -199,6 +199,7 @@ def _description(job: Job) -> JobDescription:
         agent=AgentIdentity(name=spec.agent, instance_id=job.instance_id, network=spec.network),
         model=spec.model or None,
         system_prompt=spec.system_prompt,
+        coerce="safe" if spec.coerce_safe else "never",
         limits=JobLimits(
             max_iterations=spec.max_iterations, deadline_at=job.deadline_at, max_tokens=spec.max_tokens
         ),

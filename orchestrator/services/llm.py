@@ -11,16 +11,21 @@ from orchestrator.domain.jobs import Job
 from orchestrator.errors import BadRequest, ModelFailed
 from orchestrator.ports.membership import Membership
 from orchestrator.ports.models import ModelAnswer, ModelError, ModelMessage, ModelProvider, ModelRequest
+from orchestrator.services.budgets import Budgets
 from orchestrator.services.outputs import Outputs
 
 _INBOX = "network_inbox"
+_CHARS_PER_TOKEN = 4
 
 
 class ModelService:
     """Answers a job's model requests."""
 
-    def __init__(self, provider: ModelProvider, outputs: Outputs, membership: Membership) -> None:
+    def __init__(
+        self, provider: ModelProvider, outputs: Outputs, membership: Membership, budgets: Budgets
+    ) -> None:
         self._provider = provider
+        self._budgets = budgets
         self._outputs = outputs
         self._membership = membership
 
@@ -33,17 +38,28 @@ class ModelService:
         Raises:
             BadRequest: the request names another model than the job's; which one answers is not the
                 container's to choose.
+            BudgetExhausted: the job has used up its tokens or iterations; the provider was not asked.
             ModelFailed: the provider failed after its retries.
             NotFound: a message names an artifact that this job does not have.
         """
         if request.model not in {"", job.spec.model}:
             raise BadRequest("a job is answered by its own model; leave the model out")
         await self._membership.heartbeat(job.instance_id)
-        seen = [f"{job.attempt}:{call_id}" for call_id in _inbox_calls(request.messages)]
-        if seen:
+        async with self._budgets.request(job, estimate_tokens=_estimate(request)) as charge:
+            await self._prove_receipt(job, request.messages)
+            messages = tuple([await self._resolved(job, message) for message in request.messages])
+            answer = await self._answer(replace(request, model=job.spec.model, messages=messages))
+            await charge.answered(answer.usage.input_tokens + answer.usage.output_tokens)
+            return answer
+
+    async def _prove_receipt(self, job: Job, messages: Sequence[ModelMessage]) -> None:
+        """Messages that the model is shown are received; those of a call that failed wait again."""
+        calls = _inbox_calls(messages)
+        if calls:
+            seen = [f"{job.attempt}:{call_id}" for call_id, is_error in calls.items() if not is_error]
             await self._membership.acknowledge(job.instance_id, seen)
-        messages = tuple([await self._resolved(job, message) for message in request.messages])
-        request = replace(request, model=job.spec.model, messages=messages)
+
+    async def _answer(self, request: ModelRequest) -> ModelAnswer:
         try:
             return await self._provider.complete(request)
         except ModelError as error:
@@ -72,11 +88,20 @@ class ModelService:
         return resolved
 
 
-def _inbox_calls(messages: Sequence[ModelMessage]) -> list[str]:
-    """Ids of the inbox calls whose results the model is shown for the first time: those of the last turn."""
+def _estimate(request: ModelRequest) -> int:
+    """About how many tokens a request's text is."""
+    texts = (
+        message.content if isinstance(message.content, str) else "".join(map(str, message.content))
+        for message in request.messages
+    )
+    return sum(map(len, texts)) // _CHARS_PER_TOKEN
+
+
+def _inbox_calls(messages: Sequence[ModelMessage]) -> dict[str, bool]:
+    """The answered inbox calls of the last turn, shown for the first time; True where it is an error."""
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].role == "assistant":
-            answered = {one.tool_call_id for one in messages[index + 1 :]}
-            calls = messages[index].tool_calls
-            return [one.id for one in calls if one.name == _INBOX and one.id in answered]
-    return []
+            answers = {one.tool_call_id: one.is_error for one in messages[index + 1 :]}
+            calls = (one.id for one in messages[index].tool_calls if one.name == _INBOX)
+            return {call_id: answers[call_id] for call_id in calls if call_id in answers}
+    return {}

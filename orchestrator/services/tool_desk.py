@@ -11,28 +11,35 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.domain.shaping.family import FAMILIES, Family
-from orchestrator.domain.shaping.tool import ShapedTool, shape_tools
+from orchestrator.domain.shaping.tool import ShapedTool, shape_tool, shape_tools
 from orchestrator.errors import BadRequest, Conflict, NotFound
+from orchestrator.ports.audit import OPERATOR_JOB
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.tool_sources import WasmLoader
 from tool_registry.context import ToolContext
 from tool_registry.execution import ToolExecutor
+from tool_registry.names import LOCAL_NAMES
 from tool_registry.output import ToolOutput
 from tool_registry.registry import Entry, Offer, ToolRegistry
 from tool_registry.tool import ToolSource
-from tool_registry.visibility import Hidden, ToolState, hosted_visibility
+from tool_registry.visibility import HIDDEN_BECAUSE, Hidden, ToolState, hosted_visibility
 
-OPERATOR_JOB = "operator"
 _FILE_STEM = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _SIDECAR = ".capabilities.json"
 
 
 @dataclass(frozen=True, slots=True)
 class ToolView:
-    """A tool with its verdict for hosted jobs; `hidden` is "" when they see it."""
+    """A tool with its verdict for hosted jobs.
+
+    Attributes:
+        hidden: the reason's name; "" when they see it.
+        because: the reason in words, with what can be done.
+    """
 
     entry: Entry
     hidden: str
+    because: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +88,25 @@ class ToolDesk:
     def check(
         self, names: Sequence[str], families: Sequence[Family] = FAMILIES
     ) -> dict[str, list[ProviderVerdict]]:
-        """How each provider family sees each tool; all tools when no name is given."""
+        """How each provider family sees each tool; all tools when no name is given.
+
+        A family's number of tools is held against what a hosted job's request carries, in its order: what
+        such jobs see, and the container's own tools.
+        """
         entries = [self._entry(name) for name in names] if names else list(self._registry.entries())
-        entries = [entry for entry in entries if entry.state is ToolState.ACTIVE]
-        offered = [(one.name, one.definition.description, one.definition.parameters_json) for one in entries]
-        found: dict[str, list[ProviderVerdict]] = {entry.name: [] for entry in entries}
+        wanted = [entry.name for entry in entries if entry.state is ToolState.ACTIVE]
+        found: dict[str, list[ProviderVerdict]] = {name: [] for name in wanted}
         for family in families:
-            for entry, shaped in zip(entries, shape_tools(offered, family), strict=True):
-                found[entry.name].append(ProviderVerdict(family, shaped))
+            carried = {tool.name: tool for tool in shape_tools(self._request(), family)}
+            for name in wanted:
+                alone = shape_tool(*_offered(self._entry(name)), family)
+                found[name].append(ProviderVerdict(family, carried.get(name, alone)))
         return found
+
+    def _request(self) -> list[tuple[str, str, str]]:
+        """The tools of a hosted job without grants, as `(name, description, schema)`, sorted by name."""
+        seen = [_offered(view.entry) for view in self.views() if not view.hidden]
+        return sorted([*seen, *((name, "", "{}") for name in LOCAL_NAMES)])
 
     async def call(self, name: str, params: dict[str, Any]) -> ToolOutput:
         """Run a call by hand; being there to make it is the approval.
@@ -153,6 +170,10 @@ class ToolDesk:
             raise BadRequest(refused[0].error.message)
 
 
+def _offered(entry: Entry) -> tuple[str, str, str]:
+    return entry.name, entry.definition.description, entry.definition.parameters_json
+
+
 def _usable(offer: Offer) -> None:
     if offer.state is ToolState.FAILED_TO_LOAD:
         raise BadRequest(offer.reason)
@@ -160,7 +181,9 @@ def _usable(offer: Offer) -> None:
 
 def _view(entry: Entry) -> ToolView:
     verdict = hosted_visibility(entry.name, entry.traits, entry.state)
-    return ToolView(entry, verdict.reason if isinstance(verdict, Hidden) else "")
+    if not isinstance(verdict, Hidden):
+        return ToolView(entry, "")
+    return ToolView(entry, verdict.reason, entry.reason or HIDDEN_BECAUSE[verdict.reason])
 
 
 def _pair(path: Path) -> Iterable[Path]:

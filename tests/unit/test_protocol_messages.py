@@ -102,6 +102,7 @@ DATA: dict[str, dict[str, Any]] = {
     },
     "ToolUseData": {"call_id": "1", "tool_name": "a", "params": {"x": 1}, "source": "mcp", "iteration": 1},
     "Usage": {"input_tokens": 1, "output_tokens": 2},
+    "WireAdjustment": {"pointer": "/n", "kind": "coerced", "was": "string", "became": "integer"},
     "WireToolCall": {"id": "1", "name": "a", "arguments": "not json"},
     "WireToolDefinition": {"name": "a", "description": "d", "parameters": {"b": 1, "a": 2}},
     "WireToolOutput": {

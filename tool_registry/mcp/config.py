@@ -36,6 +36,7 @@ class ServerConfig(BaseModel):
         timeout_s: how long one call may take; progress does not extend it.
         start_timeout_s: how long it may take until the tools are listed.
         approval: for all its tools, or by tool name; overrides what the server's annotations ask for.
+        coerce: `safe` reads text where a tool's schema allows none as the value that it spells.
         instructions: pass the server's instructions on to the model.
     """
 
@@ -54,6 +55,7 @@ class ServerConfig(BaseModel):
     timeout_s: Seconds = 60.0
     start_timeout_s: Seconds = 60.0
     approval: ApprovalChoice | dict[str, ApprovalChoice] | None = None
+    coerce: Literal["never", "safe"] = "never"
     instructions: StrictBool = True
 
     @model_validator(mode="after")

@@ -74,4 +74,5 @@ def _traits(server: str, tool: ServerTool, config: ServerConfig) -> ToolTraits:
         read_only=read_only,
         idempotent=read_only or tool.hints.idempotent is True,
         destructive=destructive,
+        coerce_safe=config.coerce == "safe",
     )

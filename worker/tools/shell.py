@@ -19,9 +19,9 @@ from tool_registry.clock import Clock
 from tool_registry.context import ToolContext
 from tool_registry.definition import ToolDefinition
 from tool_registry.output import ToolOutput, Truncation
-from tool_registry.tool import ToolDomain, ToolSource, ToolTraits
 from worker.tools.background_jobs import BackgroundJobs, RunningCommand
 from worker.tools.command_output import CommandOutput
+from worker.tools.local_traits import local_traits, path_property
 from worker.tools.process import ProcessTree
 from worker.tools.refusal import Refused
 from worker.tools.workspace_paths import Workspace, existing
@@ -41,7 +41,7 @@ def _definition(shell: str) -> ToolDefinition:
         f"Run a command with {shell}, in the workspace. Every call is a new shell: cd and export do not "
         "carry over, so use workdir and join steps with &&. There is no terminal and no input. Long output "
         "keeps its beginning and end; the rest is in a file that the result names. Processes left running "
-        "stay until the job ends; start a server with background: true.",
+        "are ended with the call; start a server with background: true.",
         {
             "type": "object",
             "properties": {
@@ -50,13 +50,7 @@ def _definition(shell: str) -> ToolDefinition:
                     "minLength": 1,
                     "description": "Shell text; may have many lines.",
                 },
-                "workdir": {
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": 4096,
-                    "default": ".",
-                    "description": "Where to start, relative to the workspace.",
-                },
+                "workdir": path_property("Where to start, relative to the workspace.", default="."),
                 "timeout_s": {
                     "type": "number",
                     "exclusiveMinimum": 0,
@@ -96,16 +90,7 @@ class Launch:
 class Shell:
     """Runs commands, bounded in time and output, and leaves no process unknown."""
 
-    traits = ToolTraits(
-        source=ToolSource.LOCAL,
-        owner="local",
-        original_name="shell",
-        domain=ToolDomain.CONTAINER,
-        timeout_s=MAX_TIMEOUT_S + _MARGIN_S,
-        rate_limit=None,
-        destructive=True,
-        surface="worker",
-    )
+    traits = local_traits("shell", timeout_s=MAX_TIMEOUT_S + _MARGIN_S, destructive=True)
 
     def __init__(self, workspace: Workspace, launch: Launch, jobs: BackgroundJobs, clock: Clock) -> None:
         self._workspace = workspace
@@ -118,8 +103,8 @@ class Shell:
         """Run one command.
 
         The answer is `{exit_code, signal?, stdout, stderr, timed_out, duration_ms, truncated}`, with
-        `stdout_path`, `stderr_path` and `still_running` where they apply; in the background `{pid,
-        log_path}`.
+        `stdout_path`, `stderr_path` and `ended` where they apply; in the background `{pid, log_path}`.
+        `ended` are the processes that the command left behind: none outlives its call.
         """
         try:
             directory = self._directory(params.get("workdir", "."))
@@ -212,12 +197,7 @@ class Shell:
                 await running.end()
             raise
         survivors = running.tree.survivors()
-        if survivors:
-            self._jobs.keep(running)
-            for output in running.outputs:
-                if not output.ended.is_set():
-                    output.save()
-        else:
+        with anyio.CancelScope(shield=True):
             await running.end()
         duration_ms = round((self._clock.monotonic() - began) * 1000)
         return _answer(running, code, timed_out=timed_out, duration_ms=duration_ms, survivors=survivors)
@@ -286,9 +266,10 @@ def _answer(
         **paths,
     }
     if survivors:
-        result["still_running"] = survivors
+        result["ended"] = survivors
         result["note"] = (
-            "These processes run until the job ends, or until you kill them; the files get their output."
+            "These processes were left running and were ended with the call. "
+            "Start what should stay with background: true."
         )
     truncation = (
         Truncation(original, shown_bytes, next(iter(paths.values()), None))

@@ -91,7 +91,7 @@ def _shape(schema: dict[str, Any], indent: str = "") -> str:
     """A result's schema, short enough to be read."""
     if "anyOf" in schema:
         return " | ".join(_shape(one, indent) for one in schema["anyOf"])
-    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    kinds: list[str] = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
     mark = "?" if "null" in kinds else ""
     if kinds[0] == "array":
         return f"[{_shape(schema['items'], indent)}]{mark}"

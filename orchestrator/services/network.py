@@ -17,6 +17,7 @@ from orchestrator.services.network_claims import NetworkClaims
 from orchestrator.services.network_directory import NetworkDirectory
 from orchestrator.services.network_mail import NetworkMail
 from orchestrator.services.network_members import Refused, accepted, agent_name, network_name
+from orchestrator.services.network_notes import tell_other_side
 from orchestrator.services.network_offers import offer_waiting, unassigned
 from orchestrator.services.network_tasks import NetworkTasks
 from tool_registry.clock import Clock
@@ -141,7 +142,7 @@ class NetworkService:
             now = self._clock.now()
 
             def left(tx: NetworkTransaction) -> None:
-                _left(tx, InstanceId(instance_id), reason, now)
+                _left(tx, self._ids, InstanceId(instance_id), reason, now)
                 offer_waiting(tx, self._ids, now)
 
             await self._store.change(network, left)
@@ -184,7 +185,7 @@ def _joined(tx: NetworkTransaction, new: Instance) -> Instance:
     return there
 
 
-def _left(tx: NetworkTransaction, instance_id: InstanceId, reason: str, now: datetime) -> None:
+def _left(tx: NetworkTransaction, ids: Ids, instance_id: InstanceId, reason: str, now: datetime) -> None:
     instance = tx.instance(instance_id)
     if instance is None or not instance.live:
         return
@@ -194,6 +195,7 @@ def _left(tx: NetworkTransaction, instance_id: InstanceId, reason: str, now: dat
         change = instance_ended(task, instance_id, reason, now)
         if change is not None:
             tx.put_task(change)
+            tell_other_side(tx, ids, change.task, change.entry, now)
     tx.put_deliveries([one.orphaned() for one in tx.undelivered(instance_id)])
 
 

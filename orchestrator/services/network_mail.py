@@ -6,7 +6,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from orchestrator.domain.network.identities import Actor, DeliveryId, InstanceId, MessageId, TaskId, ThreadId
+from orchestrator.domain.network.identities import (
+    Actor,
+    DeliveryId,
+    InstanceId,
+    MessageId,
+    NetworkName,
+    TaskId,
+    ThreadId,
+)
 from orchestrator.domain.network.refusals import Refusal, not_found
 from orchestrator.domain.network.resources import resource_key
 from orchestrator.domain.network.routing import members_of
@@ -30,6 +38,8 @@ from orchestrator.services.network_targets import target_of
 from tool_registry.clock import Clock
 
 INBOX_ITEMS = 50
+# Names no call of a worker's: those have an attempt and a colon.
+PUSH_CALL = "push"
 # Below what a model is shown of one result, so that no message is cut out of the middle.
 INBOX_BYTES = 48 * 1024
 
@@ -188,7 +198,51 @@ class NetworkMail:
                 [
                     one.delivered(now) if one.held_call in call_ids else one.returned()
                     for one in held
-                    if one.held_call in call_ids or not is_mcp_call(one.held_call)
+                    if one.held_call in call_ids
+                    or not (one.held_call == PUSH_CALL or is_mcp_call(one.held_call))
+                ]
+            )
+
+        await self._store.change(network, prove)
+
+    async def push(self, instance_id: str) -> list[InboxItem]:
+        """Hold what waits for an instance, for its worker to take; the same again until acknowledged.
+
+        An ended or unknown instance gets nothing.
+        """
+
+        def hand_out(tx: NetworkTransaction) -> list[InboxItem]:
+            actor = _pushed_to(tx, network, InstanceId(instance_id))
+            if actor is None:
+                return []
+            items = [
+                InboxItem(item.delivery.handed_to(actor), item.message, item.task)
+                for item in _bounded(_open_items(tx, actor)).items
+            ]
+            tx.put_deliveries([item.delivery for item in items])
+            return items
+
+        network = await self._store.network_of(InstanceId(instance_id))
+        if network is None or not await self._store.read(
+            network, lambda tx: _waits(tx, network, instance_id)
+        ):
+            return []
+        return await self._store.change(network, hand_out)
+
+    async def acknowledge_push(self, instance_id: str, delivery_ids: Collection[str]) -> None:
+        """The worker took these pushed deliveries; unknown ones, and those that it does not hold, stay."""
+        network = await self._store.network_of(InstanceId(instance_id))
+        if network is None:
+            return
+
+        def prove(tx: NetworkTransaction) -> None:
+            now = self._clock.now()
+            held = (InstanceId(instance_id), PUSH_CALL)
+            tx.put_deliveries(
+                [
+                    one.delivered(now)
+                    for one in tx.undelivered(InstanceId(instance_id))
+                    if one.id in delivery_ids and (one.held_by, one.held_call) == held
                 ]
             )
 
@@ -243,6 +297,18 @@ class NetworkMail:
             task_id=None,
             created_at=now,
         )
+
+
+def _pushed_to(reader: NetworkReader, network: NetworkName, instance_id: InstanceId) -> Actor | None:
+    instance = reader.instance(instance_id)
+    if instance is None or not instance.live:
+        return None
+    return Actor(network, instance.agent, instance.id, PUSH_CALL)
+
+
+def _waits(reader: NetworkReader, network: NetworkName, instance_id: str) -> bool:
+    actor = _pushed_to(reader, network, InstanceId(instance_id))
+    return actor is not None and bool(reader.open_deliveries(actor, 1))
 
 
 def _about(message: Message, ask: Ask, resource: str | None) -> Message:

@@ -26,6 +26,7 @@ from orchestrator.domain.network.tasks import (
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.network import NetworkReader, NetworkStore, NetworkTransaction
 from orchestrator.services.network_members import Refused, accepted, acting_member
+from orchestrator.services.network_notes import tell_other_side
 from orchestrator.services.network_offers import offer_of, offer_waiting
 from orchestrator.services.network_targets import target_of
 from tool_registry.clock import Clock
@@ -145,12 +146,25 @@ class NetworkTasks:
             now = self._clock.now()
             change = accepted(updated(task, status, reason, actor, now))
             tx.put_task(change)
+            tell_other_side(tx, self._ids, change.task, change.entry, now)
             if change.task.state is TaskState.CANCELLED:
-                _cancel_below(tx, change.task.id, now)
+                self._cancel_below(tx, change.task.id, now)
             offer_waiting(tx, self._ids, now)
             return change.task
 
         return await self._store.change(actor.network, move)
+
+    def _cancel_below(self, tx: NetworkTransaction, task_id: TaskId, now: datetime) -> None:
+        """Cancel the work that was only for a cancelled task, and what was only for that."""
+        cancelled = {task_id}
+        # A task is younger than its parents: one pass in the order of age meets every child after them.
+        for task in tx.open_tasks():
+            before = {one for one in task.lineage.parents if _is_cancelled(tx, one)}
+            change = orphaned(task, cancelled | before, now)
+            if change is not None:
+                tx.put_task(change)
+                tell_other_side(tx, self._ids, change.task, change.entry, now)
+                cancelled.add(task.id)
 
 
 def _held(reader: NetworkReader, actor: Actor) -> list[tuple[TaskId, Lineage]]:
@@ -158,18 +172,6 @@ def _held(reader: NetworkReader, actor: Actor) -> list[tuple[TaskId, Lineage]]:
     return [
         (task.id, task.lineage) for task in reader.open_tasks() if task.assignee_instance == actor.instance_id
     ]
-
-
-def _cancel_below(tx: NetworkTransaction, task_id: TaskId, now: datetime) -> None:
-    """Cancel the work that was only for a cancelled task, and what was only for that."""
-    cancelled = {task_id}
-    # A task is younger than its parents: one pass in the order of age meets every child after them.
-    for task in tx.open_tasks():
-        before = {one for one in task.lineage.parents if _is_cancelled(tx, one)}
-        change = orphaned(task, cancelled | before, now)
-        if change is not None:
-            tx.put_task(change)
-            cancelled.add(task.id)
 
 
 def _is_cancelled(reader: NetworkReader, task_id: TaskId) -> bool:

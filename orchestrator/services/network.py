@@ -15,6 +15,7 @@ from orchestrator.ports.ids import Ids
 from orchestrator.ports.network import NetworkStore, NetworkTransaction
 from orchestrator.services.network_claims import NetworkClaims
 from orchestrator.services.network_directory import NetworkDirectory
+from orchestrator.services.network_inbox import NetworkInbox
 from orchestrator.services.network_mail import NetworkMail
 from orchestrator.services.network_members import Refused, accepted, agent_name, network_name
 from orchestrator.services.network_notes import tell_other_side
@@ -26,7 +27,7 @@ HEARTBEAT = timedelta(seconds=15)
 
 
 class NetworkService:
-    """Who belongs to a network. What members do lies in `directory`, `claims`, `mail` and `tasks`.
+    """Who belongs to a network. What members do lies in `directory`, `claims`, `mail`, `inbox` and `tasks`.
 
     Args:
         store: where networks are kept.
@@ -41,6 +42,7 @@ class NetworkService:
         self.directory = NetworkDirectory(store, clock, ids)
         self.claims = NetworkClaims(store, clock, ids)
         self.mail = NetworkMail(store, clock, ids)
+        self.inbox = NetworkInbox(store, clock)
         self.tasks = NetworkTasks(store, clock, ids)
 
     async def ensure_network(self, network: str) -> None:

@@ -46,7 +46,7 @@ class NetworkCalls:
 
     async def inbox(self, actor: Actor, _params: Params) -> dict[str, Any]:
         """`network_inbox`."""
-        return views.inbox_view(await self._service.mail.inbox(actor))
+        return views.inbox_view(await self._service.inbox.fetch(actor))
 
     async def reply(self, actor: Actor, params: Params) -> dict[str, Any]:
         """`network_reply`."""

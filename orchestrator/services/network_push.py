@@ -1,6 +1,7 @@
 """Deliveries as text for a model, pushed to its worker between two steps.
 
-What a peer wrote is quoted line by line: whatever it contains, every line of it begins with the mark of a quotation.
+What a peer wrote is quoted line by line: whatever it contains, each of its lines begins with the mark of a
+quotation.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from orchestrator.domain.network.tasks import Task
 from orchestrator.domain.network.threads import Message, MessageKind
 from orchestrator.ports.membership import PushedDelivery
-from orchestrator.services.network_mail import InboxItem
+from orchestrator.services.network_inbox import InboxItem
 
 _ONLY_CALLS = "Only network_reply and network_ask calls reach the sender; plain output is not delivered."
 _AGAIN = "[Sent again: you may have seen this before.]\n"

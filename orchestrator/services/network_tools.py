@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from orchestrator.domain.network.identities import Actor, InstanceId
@@ -36,6 +36,7 @@ class NetworkTool:
     Attributes:
         output_schema: what every result fits that is no refusal.
         refusals: codes that a refusal of it can have, beside `not_a_member`, which any can.
+        changed: called after a call that may have left something for others.
     """
 
     definition: ToolDefinition
@@ -43,22 +44,37 @@ class NetworkTool:
     handler: Handler
     output_schema: schemas.Schema
     refusals: tuple[RefusalCode, ...]
+    changed: Callable[[], None]
 
     async def execute(self, params: dict[str, Any], context: ToolContext) -> ToolOutput:
         """Run one call; what a rule refuses is a result with `code` and `message`."""
         try:
-            return ToolOutput(await self.handler(_actor(context), params))
+            output = ToolOutput(await self.handler(_actor(context), params))
         except Refused as no:
             return ToolOutput.refusal(no.refusal.code, no.refusal.message, **no.refusal.details)
+        if not self.traits.read_only:
+            self.changed()
+        return output
 
 
-def network_tools(service: NetworkService) -> list[NetworkTool]:
+def _nobody_listens() -> None:
+    """Who looks for deliveries looks by itself too."""
+
+
+def network_tools(
+    service: NetworkService, changed: Callable[[], None] = _nobody_listens
+) -> list[NetworkTool]:
     """The worker's twelve tools.
+
+    Args:
+        service: the networks.
+        changed: called after a call that may have left something for others.
 
     Source: worker-network-tools, "The tool set".
     """
     calls = NetworkCalls(service)
-    return [*_finding(calls), *_talking(calls), *_working(calls), *_sharing(calls)]
+    tools = [*_finding(calls), *_talking(calls), *_working(calls), *_sharing(calls)]
+    return [replace(tool, changed=changed) for tool in tools]
 
 
 def _finding(calls: NetworkCalls) -> list[NetworkTool]:
@@ -245,7 +261,7 @@ def _tool(
         surface="worker",
     )
     definition = ToolDefinition.of(name, description, schema)
-    return NetworkTool(definition, traits, handler, output_schema, refusals)
+    return NetworkTool(definition, traits, handler, output_schema, refusals, _nobody_listens)
 
 
 def _actor(context: ToolContext) -> Actor:

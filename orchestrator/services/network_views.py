@@ -14,7 +14,8 @@ from orchestrator.domain.network.discovery import Candidate
 from orchestrator.domain.network.tasks import Target, Task
 from orchestrator.domain.network.threads import DeliveryState, Message, MessageKind
 from orchestrator.services.network_directory import Discovery
-from orchestrator.services.network_mail import Inbox, InboxItem, Sent
+from orchestrator.services.network_inbox import Inbox, InboxItem
+from orchestrator.services.network_mail import Sent
 from orchestrator.services.network_members import Member
 from orchestrator.services.network_results import TASK_OFFER
 from orchestrator.services.network_tasks import TaskRecord

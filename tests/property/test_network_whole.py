@@ -132,7 +132,7 @@ class NetworkMachine(RuleBasedStateMachine):
 
     def show(self, caller: Caller, call_id: str, bodies: list[str]) -> None:
         """The model is shown the result of an inbox call."""
-        self.run(self.world.service.mail.acknowledge_inbox(caller.instance_id, [call_id]))
+        self.run(self.world.service.inbox.acknowledge(caller.instance_id, [call_id]))
         self.received.setdefault(f"{caller.network}/{caller.agent}", []).extend(bodies)
 
     # --- tasks -------------------------------------------------------------------------------------------

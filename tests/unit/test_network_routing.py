@@ -78,7 +78,7 @@ async def test_an_offer_lapses_a_minute_after_its_receipt_and_comes_again_ten_mi
 
     assert await later(240) == ("offered", ""), "who has not seen it has not passed it by"
     await worker("inbox", call_id="1")
-    await world.service.mail.acknowledge_inbox("w", ["1"])
+    await world.service.inbox.acknowledge("w", ["1"])
     assert await later(59) == ("offered", "")
     assert await later(1) == ("pending", "offered to builder, and not accepted within 60 seconds")
     assert (await refused(move(worker, task, "accepted")))["code"] == "illegal_transition"

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
+from uuid import uuid4
 
 from jsonschema import validate
 
 from orchestrator.domain.network.agents import AgentDefinition
 from orchestrator.domain.network.identities import AgentName
+from orchestrator.ports.ids import Ids
 from orchestrator.ports.network import NetworkStore
 from orchestrator.services.network import NetworkService
 from orchestrator.services.network_tools import NetworkTool, network_tools
@@ -43,6 +45,13 @@ class CountedIds:
 
     def new(self) -> str:
         return f"id-{next(self._numbers):06}"
+
+
+class RandomIds:
+    """Ids that no other process makes."""
+
+    def new(self) -> str:
+        return uuid4().hex
 
 
 class Refusal(Exception):
@@ -89,9 +98,9 @@ class Caller:
 class World:
     """A service over a store, with a clock that the test moves."""
 
-    def __init__(self, store: NetworkStore) -> None:
+    def __init__(self, store: NetworkStore, ids: Ids | None = None) -> None:
         self.clock = SetClock()
-        self.service = NetworkService(store, self.clock, CountedIds())
+        self.service = NetworkService(store, self.clock, ids or CountedIds())
         self.tools = {tool.definition.name: tool for tool in network_tools(self.service)}
 
     async def agent(self, name: str, network: str = "local", **profile: Any) -> None:

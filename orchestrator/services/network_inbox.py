@@ -117,14 +117,16 @@ class NetworkInbox:
         An ended or unknown instance gets nothing.
         """
 
+        network = await self._store.network_of(InstanceId(instance_id))
+        if network is None:
+            return []
+
         def hand_out(tx: NetworkTransaction) -> list[InboxItem]:
             actor = _pushed_to(tx, network, instance_id)
             return [] if actor is None else _handed_out(tx, actor).items
 
-        network = await self._store.network_of(InstanceId(instance_id))
-        if network is None or not await self._store.read(
-            network, lambda tx: _waits(tx, network, instance_id)
-        ):
+        # Most looks find nothing, and then keep nobody from writing.
+        if not await self._store.read(network, lambda reader: _waits(reader, network, instance_id)):
             return []
         return await self._store.change(network, hand_out)
 

@@ -374,22 +374,24 @@ class ToolExecutor:
     ) -> None:
         if entry is not None and entry.traits.sensitive:
             params = masked(params, entry.traits.sensitive)
+        violations = tuple([one.as_json() for one in call.violations]) if call.violations else ()
+        adjustments = tuple([one.as_json() for one in call.adjustments]) if call.adjustments else ()
         self._around.audit(
-            AuditRecord(
-                at=call.at,
-                job_id=context.job_id,
-                agent=context.agent,
-                network=context.network,
-                tool_name=name[:100],
-                source=str(entry.traits.source) if entry else "",
-                call_id=context.call_id,
-                params=self._around.redactor.value(params),
-                verdict=verdict,
-                schema_verdict=call.schema_verdict,
-                violations=tuple([one.as_json() for one in call.violations]) if call.violations else (),
-                adjustments=tuple([one.as_json() for one in call.adjustments]) if call.adjustments else (),
-                duration_ms=self._ms_since(call.started),
-                output_bytes=size,
+            AuditRecord(  # in its order: by name it takes twice as long
+                call.at,
+                context.job_id,
+                context.agent,
+                context.network,
+                name[:100],
+                str(entry.traits.source) if entry else "",
+                context.call_id,
+                self._around.redactor.value(params),
+                verdict,
+                call.schema_verdict,
+                violations,
+                adjustments,
+                self._ms_since(call.started),
+                size,
             )
         )
 

@@ -134,7 +134,8 @@ def test_an_output_schema_that_is_no_schema_does_not_lose_the_content():
 def test_an_output_schema_can_not_hold_the_event_loop():
     """Doubling references are refused; deep content in a recursive schema is answered at once."""
     chain: dict[str, Any] = {f"L{n}": {"anyOf": [{"$ref": f"#/$defs/L{n + 1}"}] * 2} for n in range(40)}
-    doubling = {"type": "object", "properties": {"v": {"$ref": "#/$defs/L0"}}, "$defs": {**chain, "L40": {}}}
+    chain["L40"] = {}
+    doubling = {"type": "object", "properties": {"v": {"$ref": "#/$defs/L0"}}, "$defs": chain}
     kinds = [{"properties": {"c": {"$ref": "#"}}, "required": [name]} for name in "xy"]
     content: dict[str, Any] = {}
     for _ in range(100):

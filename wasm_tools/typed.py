@@ -5,9 +5,10 @@ from __future__ import annotations
 import ctypes
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 from wasmtime import Engine, Store, WasmtimeError
 from wasmtime import _ffi as ffi  # to weigh an answer before it is turned into Python's values
@@ -129,7 +130,8 @@ def _called(store: Store, function: wc.Func, arguments: list[Any]) -> Any:
             ready += 1
         answers = 0 if kinds.result is None else 1
         place = ctypes.byref(result) if answers else None
-        error = ffi.wasmtime_component_func_call(ctypes.byref(target), context, given, ready, place, answers)
+        call = cast("Any", ffi.wasmtime_component_func_call)  # pyright: ignore[reportUnknownMemberType]
+        error = call(ctypes.byref(target), context, given, ready, place, answers)
         if error:
             raise WasmtimeError._from_ptr(error)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         if kinds.result is None:
@@ -157,19 +159,28 @@ def _is_light(value: Any) -> bool:
     return True
 
 
-def _inside(value: Any) -> tuple[Any, int]:
+def _inside(value: Any) -> tuple[Callable[[int], Any], int]:
+    """How to reach the values that one holds, and how many they are."""
     kind, of = value.kind, value.of
     if kind == ffi.WASMTIME_COMPONENT_LIST.value:
-        return (lambda at: of.list.data[at]), of.list.size
+        return of.list.data.__getitem__, of.list.size
     if kind == ffi.WASMTIME_COMPONENT_TUPLE.value:
-        return (lambda at: of.tuple.data[at]), of.tuple.size
+        return of.tuple.data.__getitem__, of.tuple.size
     if kind == ffi.WASMTIME_COMPONENT_RECORD.value:
-        return (lambda at: of.record.data[at].val), of.record.size
-    held = None
+        return partial(_field, of.record.data), of.record.size
+    held: Any = None
     if kind == ffi.WASMTIME_COMPONENT_OPTION.value:
         held = of.option
     elif kind == ffi.WASMTIME_COMPONENT_RESULT.value:
         held = of.result.val
     elif kind == ffi.WASMTIME_COMPONENT_VARIANT.value:
         held = of.variant.val
-    return (lambda _at: held.contents), 1 if held else 0
+    return partial(_content, held), 1 if held else 0
+
+
+def _field(fields: Any, at: int) -> Any:
+    return fields[at].val
+
+
+def _content(held: Any, _at: int) -> Any:
+    return held.contents

@@ -26,7 +26,9 @@ async def test_resolved_secrets_and_literal_ones_are_told() -> None:
     registry = ToolRegistry()
     servers = McpServers(
         config,
-        on_tools=lambda owner, offers, _instructions: registry.replace(owner, offers),
+        on_tools=lambda owner, offers, instructions: registry.replace(
+            owner, offers, instructions=instructions
+        ),
         resolve_secret=resolve,
         on_secrets=on_secrets,
     )

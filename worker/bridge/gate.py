@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -42,16 +43,17 @@ class BridgeGate:
 
     async def close(self) -> None:
         """End every session."""
-        if self._server is not None:
-            self._server.close()
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
         for task in self._serving:
             task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)
         await anyio.Path(self._path).unlink(missing_ok=True)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._serving) >= MAX_SESSIONS:
-            _LOG.warning("more than %d bridges at a time: one was turned away", MAX_SESSIONS)
+        if self._server is None or len(self._serving) >= MAX_SESSIONS:
+            _LOG.warning("a bridge was turned away: %d are served at a time", MAX_SESSIONS)
             writer.close()
             return
         task = asyncio.create_task(self._serve(reader, writer))
@@ -65,3 +67,5 @@ class BridgeGate:
             _LOG.exception("a bridge session broke")
         finally:
             writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()

@@ -8,6 +8,7 @@ pytest_plugins = [
     "tests.support.command_line",
     "tests.support.docker_engine",
     "tests.support.logged",
+    "tests.support.npm",
     "tests.support.orchestrator",
     "tests.support.stores",
     "tests.support.tool_workspace",

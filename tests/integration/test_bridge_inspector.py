@@ -55,7 +55,7 @@ async def test_the_inspector_lists_and_calls_the_job_s_tools(tmp_path: Path, mcp
         assert tools["search"]["inputSchema"] == SCHEMA
         called = await inspect(
             mcp_inspector,
-            bridge,
+            said.mcp_file,
             *("--method", "tools/call", "--tool-name", "shell"),
             "--tool-arg",
             "command=ls",
@@ -63,7 +63,7 @@ async def test_the_inspector_lists_and_calls_the_job_s_tools(tmp_path: Path, mcp
         assert called["content"] == [{"type": "text", "text": "LS"}]
         far = await inspect(
             mcp_inspector,
-            bridge,
+            said.mcp_file,
             *("--method", "tools/call", "--tool-name", "search"),
             "--tool-arg",
             "query=q",

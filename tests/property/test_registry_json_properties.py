@@ -43,11 +43,11 @@ def test_a_schema_text_survives_the_wire(schema: dict[str, Any]) -> None:
     )
 
 
-@given(values, st.booleans(), st.sampled_from([None, 1]))
+@given(values, st.booleans(), st.sampled_from([(",", ":"), (", ", ": "), (",\n", ": ")]))
 def test_strict_json_reads_what_the_usual_parser_reads(
-    value: Any, ascii_only: bool, indent: int | None
+    value: Any, ascii_only: bool, separators: tuple[str, str]
 ) -> None:
-    text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
+    text = json.dumps(value, ensure_ascii=ascii_only, separators=separators)
     read = strict_json(text)
     assert json.dumps(read) == json.dumps(json.loads(text))
 

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from container.adapters.docker.connection import connect
@@ -35,7 +36,6 @@ class PrivateDaemon:
         self.socket = self.directory / "docker.sock"
         self._pid_file = self.directory / "docker.pid"
         self._log = self.directory / "dockerd.log"
-        self._process: subprocess.Popen[bytes] | None = None  # when this very object has started it
 
     @property
     def endpoint(self) -> str:
@@ -56,25 +56,28 @@ class PrivateDaemon:
         Raises:
             EngineUnavailable: it can't be started here, or did not come up; the message says what to type.
         """
-        if self.pid() is None:
-            self._refuse_if_impossible()
-            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._pid_file.unlink(
-                missing_ok=True
-            )  # of a daemon that died: dockerd would refuse a reused number
-            with self._log.open("ab") as log:
-                self._process = subprocess.Popen(
-                    self._command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-                )
+        if self.pid() is not None:
+            self._wait_for_answer(deadline_s, lambda: self.pid() is not None)
+            return self.endpoint
+        self._refuse_if_impossible()
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._pid_file.unlink(missing_ok=True)  # of a daemon that died: dockerd would refuse a reused number
+        started = self._launch()
         try:
-            self._wait_for_answer(deadline_s)
+            self._wait_for_answer(deadline_s, lambda: _runs(started))
         except EngineUnavailable:
-            if self._process is not None:  # what came up too late must not stay unnoticed
-                self._process.terminate()
-                self._process.wait()
-                self._process = None
+            with suppress(ProcessLookupError):  # what comes up too late must not stay unnoticed
+                os.kill(started, signal.SIGTERM)
+            _until(lambda: not _runs(started), STOP_S)
             raise
         return self.endpoint
+
+    def _launch(self) -> int:
+        """Start it as no child of this process, which it outlives; answers its pid."""
+        detach = 'log="$1"; shift; "$@" </dev/null >>"$log" 2>&1 & echo $!'
+        command = ["/bin/sh", "-c", detach, "sh", str(self._log), *self._command()]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, start_new_session=True)
+        return int(done.stdout)
 
     def stop(self, deadline_s: float = STOP_S) -> None:
         """End it and every container on it; stopping twice is fine.
@@ -88,9 +91,6 @@ class PrivateDaemon:
         os.kill(pid, signal.SIGTERM)
         if not _until(lambda: self.pid() is None, deadline_s):
             raise EngineUnavailable(f"the private engine (pid {pid}) did not stop; see {self._log}")
-        if self._process is not None:
-            self._process.wait()
-            self._process = None
         self._unmount()
 
     def pid(self) -> int | None:
@@ -98,11 +98,10 @@ class PrivateDaemon:
         try:
             pid = int(self._pid_file.read_text())
             arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
         except (OSError, ValueError):
             return None
         ours = f"--pidfile={self._pid_file}".encode() in arguments
-        return pid if ours and state != "Z" else None
+        return pid if ours and _runs(pid) else None
 
     def _refuse_if_impossible(self) -> None:
         if os.geteuid() != 0:
@@ -132,9 +131,9 @@ class PrivateDaemon:
             "--ip-masq=false",
         ]
 
-    def _wait_for_answer(self, deadline_s: float) -> None:
+    def _wait_for_answer(self, deadline_s: float, runs: Callable[[], bool]) -> None:
         def ready() -> bool:
-            if self._process is not None and self._process.poll() is not None:
+            if not runs():
                 raise EngineUnavailable(f"dockerd ended at once: {self._last_words()}")
             try:
                 connect(self.endpoint, _POLL_S * 100).close()
@@ -156,6 +155,14 @@ class PrivateDaemon:
     def _last_words(self) -> str:
         lines = self._log.read_text(errors="replace").strip().splitlines()
         return f"{lines[-1] if lines else 'it said nothing'} (more in {self._log})"
+
+
+def _runs(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
 
 
 def _until(true: Callable[[], bool], deadline_s: float) -> bool:

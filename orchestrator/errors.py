@@ -8,6 +8,7 @@ PortsideError (tool_registry.errors)
 │   ├── ChangesMissing   a hosted job completes only after its changes were uploaded
 │   └── IdempotencyConflict  one key, two different calls
 ├── TooLarge             a bound was passed; the message names it
+├── BudgetExhausted      the job may send its model nothing more
 ├── Unauthorised         the token is missing, invalid, expired or revoked
 ├── JobMismatch          a valid token of another job
 ├── ModelFailed          the model's provider failed after its retries
@@ -60,6 +61,12 @@ class TooLarge(PortsideError):
     """A bound was passed."""
 
     code = "payload_too_large"
+
+
+class BudgetExhausted(PortsideError):
+    """The job has used up its tokens or iterations."""
+
+    code = "budget_exhausted"
 
 
 class Unauthorised(PortsideError):

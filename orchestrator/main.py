@@ -39,6 +39,7 @@ from orchestrator.http.worker_routes import WorkerServices
 from orchestrator.ports.models import ModelProvider
 from orchestrator.services.active_jobs import ActiveJobs
 from orchestrator.services.audit_log import AuditLog
+from orchestrator.services.budgets import Budgets
 from orchestrator.services.catalogues import Catalogues
 from orchestrator.services.executions import ExecutionService
 from orchestrator.services.in_process import InProcessJobs
@@ -51,6 +52,7 @@ from orchestrator.services.network_tools import OWNER as NETWORK_OWNER
 from orchestrator.services.network_tools import network_tools
 from orchestrator.services.outputs import Outputs
 from orchestrator.services.reports import WorkerReports
+from orchestrator.services.secrets import SecretService
 from orchestrator.services.supervisor import Supervisor, SupervisorSettings
 from orchestrator.services.timeline import Timeline
 from orchestrator.services.tokens import TokenService
@@ -220,6 +222,7 @@ class _Base:
     stores: Stores
     blobs: FileBlobStore
     redactor: Redactor
+    secrets: SecretService
     stack: AsyncExitStack
 
 
@@ -245,6 +248,9 @@ async def _open_base(settings: Settings, stack: AsyncExitStack) -> _Base:
     stores = await open_state(settings, clock)
     stack.push_async_callback(stores.close)
     await stores.database.migrate()
+    redactor = Redactor(_known_secrets(settings))
+    secrets = SecretService(stores.secrets, redactor)
+    await secrets.learn_stored()
     return _Base(
         settings=settings,
         clock=clock,
@@ -252,7 +258,8 @@ async def _open_base(settings: Settings, stack: AsyncExitStack) -> _Base:
         instance=instance,
         stores=stores,
         blobs=FileBlobStore(settings.home / "blobs"),
-        redactor=Redactor(_known_secrets(settings)),
+        redactor=redactor,
+        secrets=secrets,
         stack=stack,
     )
 
@@ -296,6 +303,7 @@ async def _open_tools(base: _Base) -> _Tools:
             owner, offers, instructions=instructions
         ),
         resolve_secret=stores.secrets.get,
+        on_secrets=base.secrets.learn_of_server,
     )
     base.stack.push_async_callback(mcp.close)
     executor = ToolExecutor(registry, around)
@@ -359,7 +367,7 @@ def _services(base: _Base, tools: _Tools, jobs: _Jobs, gate: OperatorGate) -> Ap
     reports = WorkerReports(
         jobs.parts,
         membership=tools.membership,
-        secrets=stores.secrets,
+        secrets=base.secrets,
         sockets=jobs.sockets,
         registry=tools.registry,
         wake=jobs.wake,
@@ -377,7 +385,7 @@ def _services(base: _Base, tools: _Tools, jobs: _Jobs, gate: OperatorGate) -> Ap
         worker=WorkerServices(jobs.tokens, reports, Catalogues(tools.registry), tools.outputs),
         operators=OperatorServices(
             gate=gate,
-            jobs=JobService(jobs.parts, jobs.wake, models=jobs.models),
+            jobs=JobService(jobs.parts, jobs.wake, models=jobs.models, secrets=base.secrets),
             timeline=jobs.parts.timeline,
             audit=stores.audit,
             audit_log=tools.audit,
@@ -385,7 +393,8 @@ def _services(base: _Base, tools: _Tools, jobs: _Jobs, gate: OperatorGate) -> Ap
         ),
         tools=ToolServices(gate, tools.desk, McpServerFile(tools.mcp, settings.mcp_file)),
         executions=executions,
-        models=ModelService(jobs.models, tools.outputs, tools.membership),
+        secrets=base.secrets,
+        models=ModelService(jobs.models, tools.outputs, tools.membership, Budgets(stores.jobs)),
         ready=lambda: _missing(stores, jobs.supervisor),
         ids=base.ids,
     )

@@ -43,6 +43,8 @@ REQUIREMENTS: dict[str, str] = {
     "PD-14": "Commands say in one line what is wrong and what to do, with the right exit code.",
     "PD-15": "Documents are true: links resolve, named files exist, decisions are numbered.",
     "PD-16": "The hot route's cost is measured against a bare server in the same run.",
+    "PD-17": "A job's tokens and iterations are budgets that the model proxy holds.",
+    "PD-18": "Nothing that a job's commands can do reveals its token, a key or a secret that it was not granted.",
     "PD-30": "The bridge gives any MCP client in the container the job's tools, live, and holds no secret.",
     "PD-31": "Native model requests pass through with the key added outside, held to the job's model and budget.",
     "PD-32": "A command runs as the agent in the loop's place and ends as any job does.",

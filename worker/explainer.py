@@ -25,7 +25,7 @@ class SubprocessExplainer:
         question = f'{{"schema":{schema_json},"instance":{instance_json}}}'.encode()
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            "-P",
+            "-sP",  # nothing of an agent's home or workspace is imported
             "-m",
             "tool_registry.explain",
             stdin=asyncio.subprocess.PIPE,

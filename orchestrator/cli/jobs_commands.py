@@ -214,5 +214,13 @@ def _needs(job: dict[str, Any]) -> Needs:
 
 def _facts(job: dict[str, Any]) -> Sequence[tuple[str, object]]:
     shown = ("id", "title", "state", "reason", "message", "agent", "network", "mode", "model", "image")
-    later = ("attempt", "iterations", "created_at", "finished_at", "changes_bytes")
+    later = (
+        "attempt",
+        "iterations",
+        "model_requests",
+        "tokens_used",
+        "created_at",
+        "finished_at",
+        "changes_bytes",
+    )
     return [(name, job[name]) for name in (*shown, *later) if job[name] not in {None, ""}]

@@ -16,6 +16,7 @@ from orchestrator.cli import (
     jobs_commands,
     mcp_commands,
     run_command,
+    secrets_commands,
     serve,
     tools_commands,
 )
@@ -28,6 +29,7 @@ app.command("serve")(serve.serve)
 app.add_typer(jobs_commands.app)
 app.add_typer(tools_commands.app)
 app.add_typer(mcp_commands.app)
+app.add_typer(secrets_commands.app)
 app.add_typer(image_commands.app)
 app.command("doctor")(doctor.doctor)
 

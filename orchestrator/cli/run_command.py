@@ -14,6 +14,7 @@ from orchestrator.cli.daemon import start_daemon
 from orchestrator.cli.failures import UsageMistake
 from orchestrator.cli.invocation import AsJson, finish, settings_from_environment
 from orchestrator.cli.output import Output
+from orchestrator.cli.secrets_commands import secret_grants
 from orchestrator.cli.session import Needs, orchestrator_for, running
 from orchestrator.cli.watching import see_to_end
 from orchestrator.domain.jobs import JobMode
@@ -29,12 +30,16 @@ def run(
     model: Annotated[str, typer.Option(help="openai:M, anthropic:M or scripted:PATH.")] = "",
     mode: Annotated[JobMode, typer.Option(help="hosted runs in a container.")] = JobMode.HOSTED,
     tool_grant: Annotated[list[str] | None, typer.Option(help="Approval-gated tool to allow.")] = None,
+    secret: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=ENV_VAR", help="Secret for the agent's commands.")
+    ] = None,
     timeout: Annotated[float, typer.Option(help="Seconds.")] = 3600.0,
     memory: Annotated[str, typer.Option(help="Such as 2g; the default is 2 GiB.")] = "",
     cpus: Annotated[float | None, typer.Option(help="Such as 1.5.")] = None,
     image: Annotated[str, typer.Option(help="Image to run instead of the worker image.")] = "",
     network: Annotated[str, typer.Option(help="Agent network to join.")] = "",
     max_iterations: Annotated[int, typer.Option(help="Model requests at most.")] = 200,
+    max_tokens: Annotated[int | None, typer.Option(help="Of all model requests, in and out.")] = None,
     include_git: Annotated[bool, typer.Option("--include-git", help="Send .git along.")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="Start it and come back at once.")] = False,
     apply: Annotated[bool, typer.Option("--apply", help="Apply the diff when the job completed.")] = False,
@@ -54,8 +59,10 @@ def run(
         "model": chosen_model(model, output),
         "image": image,
         "grants": tool_grant or [],
+        "secrets": secret_grants(secret or []),
         "timeout_s": timeout,
         "max_iterations": max_iterations,
+        "max_tokens": max_tokens,
         "memory_bytes": parse_size(memory) if memory else None,
         "cpus": cpus,
     }

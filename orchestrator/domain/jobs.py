@@ -68,6 +68,8 @@ class JobSpec:
         grants: approval-gated tools that this job may use.
         secrets: secret name to environment variable of the job's child processes.
         timeout_s: from the start of the container.
+        max_iterations: model requests that are answered, at most.
+        max_tokens: of all its model requests, input and output together; None is no limit.
         memory_bytes: None is the default limit; a number is an explicit one. So for `cpus`.
         workspace_sha256: of the starting workspace's tar; None is an empty workspace.
     """
@@ -99,6 +101,7 @@ class Job:
         attempt: counts launches; tokens and containers of an older attempt are void.
         reason: why it ended, in one sentence; empty while it runs or when it simply completed.
         result: the worker's report, `{outcome, reason, value}`; None before.
+        model_requests: how many the model proxy has answered; `tokens_used` is what they came to.
         changes_sha256: of the patch the worker uploaded; None before.
         sandbox_id: the engine's id of the present attempt's container, when it is known.
         registered_at: the first authenticated `GET job` of the present attempt.
@@ -114,6 +117,8 @@ class Job:
     message: str | None = None
     result: Any = None
     iterations: int = 0
+    model_requests: int = 0
+    tokens_used: int = 0
     changes_sha256: str | None = None
     changes_bytes: int | None = None
     sandbox_id: str | None = None

@@ -17,6 +17,7 @@ from orchestrator.http.execute_route import ExecuteRoute, describe_execute
 from orchestrator.http.failures import Failures
 from orchestrator.http.llm_routes import llm_router
 from orchestrator.http.operator_jobs import OperatorServices, jobs_router
+from orchestrator.http.operator_secrets import secrets_router
 from orchestrator.http.operator_tools import ToolServices, tools_router
 from orchestrator.http.problems import (
     describe_problems,
@@ -32,6 +33,7 @@ from orchestrator.ports.errors import OwnerMissing, StoreUnavailable
 from orchestrator.ports.ids import Ids
 from orchestrator.services.executions import ExecutionService
 from orchestrator.services.llm import ModelService
+from orchestrator.services.secrets import SecretService
 from tool_registry.errors import PortsideError
 from worker.protocol import paths
 
@@ -53,6 +55,7 @@ class AppServices:
     worker: WorkerServices
     operators: OperatorServices
     tools: ToolServices
+    secrets: SecretService
     executions: ExecutionService
     models: ModelService
     ready: Ready
@@ -86,6 +89,7 @@ def create_api(services: AppServices) -> FastAPI:
     app.include_router(llm_router(services.worker.tokens, services.models))
     app.include_router(jobs_router(services.operators))
     app.include_router(tools_router(services.tools))
+    app.include_router(secrets_router(services.operators.gate, services.secrets))
     _health_routes(app, services.ready)
     app.add_exception_handler(PortsideError, on_portside_error)
     app.add_exception_handler(RequestValidationError, on_invalid_request)

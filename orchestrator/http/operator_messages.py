@@ -67,7 +67,7 @@ def _title(task: str) -> str:
 
 
 class JobView(BaseModel):
-    """A job as operators see it."""
+    """A job as operators see it; `secrets` are names, each with its environment variable."""
 
     id: str
     title: str
@@ -83,7 +83,12 @@ class JobView(BaseModel):
     image: str
     attempt: int
     iterations: int
+    max_iterations: int
+    model_requests: int
+    max_tokens: int | None
+    tokens_used: int
     grants: list[str]
+    secrets: dict[str, str]
     created_at: datetime
     registered_at: datetime | None
     deadline_at: datetime | None
@@ -109,7 +114,12 @@ class JobView(BaseModel):
             image=spec.image,
             attempt=job.attempt,
             iterations=job.iterations,
+            max_iterations=spec.max_iterations,
+            model_requests=job.model_requests,
+            max_tokens=spec.max_tokens,
+            tokens_used=job.tokens_used,
             grants=sorted(spec.grants),
+            secrets=dict(spec.secrets),
             created_at=job.created_at,
             registered_at=job.registered_at,
             deadline_at=job.deadline_at,

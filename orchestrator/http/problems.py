@@ -35,6 +35,7 @@ _TITLES = {
     "tool_unavailable": "The tool's server is down",
     "idempotency_conflict": "The key was used for another call",
     "job_not_active": "The job has ended",
+    "budget_exhausted": "The job's budget is used up",
     "model_error": "The model's provider failed",
     "not_ready": "The service can't work now",
     "internal": "Something broke inside",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass, replace
 
@@ -16,12 +15,12 @@ from orchestrator.ports.ids import Ids
 from orchestrator.ports.jobs import JobStore
 from orchestrator.ports.models import ModelError, ModelProvider
 from orchestrator.services.active_jobs import ActiveJobs
+from orchestrator.services.secrets import SecretService
 from orchestrator.services.timeline import Timeline
 from tool_registry.clock import Clock
 
 MAX_WORKSPACE_BYTES = 1024**3
 MAX_TIMEOUT_S = 86_400.0
-_ENV_VAR = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +42,21 @@ class JobService:
     Args:
         wake: called after a change that the supervisor should look at.
         models: asked whether they can answer a job, before it is accepted.
+        secrets: asked whether they can be granted.
     """
 
-    def __init__(self, parts: JobParts, wake: Callable[[], None], *, models: ModelProvider) -> None:
+    def __init__(
+        self,
+        parts: JobParts,
+        wake: Callable[[], None],
+        *,
+        models: ModelProvider,
+        secrets: SecretService,
+    ) -> None:
         self._parts = parts
         self._wake = wake
         self._models = models
+        self._secrets = secrets
 
     async def upload_workspace(self, chunks: AsyncIterator[bytes]) -> Blob:
         """Store a workspace's tar, to be named in a job by its sha256.
@@ -95,9 +103,9 @@ class JobService:
             refused = normal_name(name)
             if isinstance(refused, Refusal):
                 raise BadRequest(f"the {what}: {refused.message}")
-        for env_var in spec.secrets.values():
-            if not _ENV_VAR.fullmatch(env_var):
-                raise BadRequest(f"{env_var[:80]!r} can't be an environment variable; use A-Z, 0-9 and _")
+        if spec.mode is JobMode.IN_PROCESS and spec.secrets:
+            raise BadRequest("an in-process job runs no commands that could be given secrets")
+        await self._secrets.check(spec.secrets)
         if not 0 < spec.timeout_s <= MAX_TIMEOUT_S:
             raise BadRequest(f"the timeout must be between 1 and {MAX_TIMEOUT_S:g} seconds")
         if spec.mode is JobMode.IN_PROCESS and spec.workspace_sha256 is not None:

@@ -11,16 +11,21 @@ from orchestrator.domain.jobs import Job
 from orchestrator.errors import BadRequest, ModelFailed
 from orchestrator.ports.membership import Membership
 from orchestrator.ports.models import ModelAnswer, ModelError, ModelMessage, ModelProvider, ModelRequest
+from orchestrator.services.budgets import Budgets
 from orchestrator.services.outputs import Outputs
 
 _INBOX = "network_inbox"
+_CHARS_PER_TOKEN = 4
 
 
 class ModelService:
     """Answers a job's model requests."""
 
-    def __init__(self, provider: ModelProvider, outputs: Outputs, membership: Membership) -> None:
+    def __init__(
+        self, provider: ModelProvider, outputs: Outputs, membership: Membership, budgets: Budgets
+    ) -> None:
         self._provider = provider
+        self._budgets = budgets
         self._outputs = outputs
         self._membership = membership
 
@@ -33,6 +38,7 @@ class ModelService:
         Raises:
             BadRequest: the request names another model than the job's; which one answers is not the
                 container's to choose.
+            BudgetExhausted: the job has used up its tokens or iterations; the provider was not asked.
             ModelFailed: the provider failed after its retries.
             NotFound: a message names an artifact that this job does not have.
         """
@@ -42,8 +48,13 @@ class ModelService:
         seen = [f"{job.attempt}:{call_id}" for call_id in _inbox_calls(request.messages)]
         if seen:
             await self._membership.acknowledge(job.instance_id, seen)
-        messages = tuple([await self._resolved(job, message) for message in request.messages])
-        request = replace(request, model=job.spec.model, messages=messages)
+        async with self._budgets.request(job, estimate_tokens=_estimate(request)) as charge:
+            messages = tuple([await self._resolved(job, message) for message in request.messages])
+            answer = await self._answer(replace(request, model=job.spec.model, messages=messages))
+            await charge.answered(answer.usage.input_tokens + answer.usage.output_tokens)
+            return answer
+
+    async def _answer(self, request: ModelRequest) -> ModelAnswer:
         try:
             return await self._provider.complete(request)
         except ModelError as error:
@@ -70,6 +81,15 @@ class ModelService:
             data = b"".join([chunk async for chunk in self._outputs.read(artifact)])
             resolved.append({**part, "artifact": None, "data": base64.b64encode(data).decode()})
         return resolved
+
+
+def _estimate(request: ModelRequest) -> int:
+    """About how many tokens a request's text is."""
+    texts = (
+        message.content if isinstance(message.content, str) else "".join(map(str, message.content))
+        for message in request.messages
+    )
+    return sum(map(len, texts)) // _CHARS_PER_TOKEN
 
 
 def _inbox_calls(messages: Sequence[ModelMessage]) -> list[str]:

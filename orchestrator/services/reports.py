@@ -13,10 +13,10 @@ from orchestrator.ports.blobs import Blob, BlobTooLarge
 from orchestrator.ports.deliveries import PendingDelivery
 from orchestrator.ports.events import NewEvent
 from orchestrator.ports.membership import Membership
-from orchestrator.ports.secrets import SecretStore
 from orchestrator.ports.sockets import JobSockets
 from orchestrator.services.active_jobs import may_call
 from orchestrator.services.jobs import JobParts
+from orchestrator.services.secrets import SecretService
 from tool_registry.redaction import masked
 from tool_registry.registry import ToolRegistry
 
@@ -48,7 +48,7 @@ class WorkerReports:
         parts: JobParts,
         *,
         membership: Membership,
-        secrets: SecretStore,
+        secrets: SecretService,
         sockets: JobSockets,
         registry: ToolRegistry,
         wake: Callable[[], None],
@@ -97,12 +97,7 @@ class WorkerReports:
 
     async def credentials(self, job: Job) -> list[tuple[str, str]]:
         """The granted secrets as (environment variable, value); audited as an event, without values."""
-        granted: list[tuple[str, str]] = []
-        for name, env_var in sorted(job.spec.secrets.items()):
-            value = await self._secrets.get(name)
-            if value is None:
-                raise Conflict(f"the granted secret {name!r} does not exist any more; set it again")
-            granted.append((env_var, value))
+        granted = await self._secrets.granted(job.spec.secrets)
         if granted:
             names = ", ".join(sorted(job.spec.secrets))
             await self._parts.timeline.note(

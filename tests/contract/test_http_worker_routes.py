@@ -106,7 +106,9 @@ async def test_credentials_are_those_granted_and_their_values_stand_in_no_event(
 
 
 async def test_a_granted_secret_that_is_gone_is_said_by_name(orchestrator: Wired) -> None:
+    await orchestrator.stores.secrets.set("github", "ghp-marker-value")
     worker = await orchestrator.worker(secrets={"github": "GH_TOKEN"})
+    await orchestrator.stores.secrets.delete("github")
     answer = await worker.get("credentials")
     assert answer.status_code == 409
     assert "'github'" in problem(answer)["detail"]

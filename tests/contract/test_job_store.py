@@ -49,6 +49,8 @@ async def test_a_job_comes_back_as_it_was_stored(jobs: JobStore):
         message="done",
         result={"b": [1, 2.5, None, "x"], "a": True},
         iterations=9,
+        model_requests=11,
+        tokens_used=2**40,
         changes_sha256="cd" * 32,
         changes_bytes=123,
         sandbox_id="box",

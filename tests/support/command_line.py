@@ -42,10 +42,11 @@ class CommandLine:
     home: Path
     environment: Mapping[str, str]
 
-    def run(self, *arguments: str, timeout_s: float = 100.0) -> Ran:
-        """Run a command to its end."""
+    def run(self, *arguments: str, timeout_s: float = 100.0, stdin: str | None = None) -> Ran:
+        """Run a command to its end; `stdin` is what it can read, nothing unless given."""
         done = subprocess.run(
             [sys.executable, "-m", "orchestrator.cli.main", *arguments],
+            input=stdin or "",
             capture_output=True,
             text=True,
             timeout=timeout_s,

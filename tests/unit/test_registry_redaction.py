@@ -251,3 +251,12 @@ def test_several_pointers_are_masked_together() -> None:
         "a": {"b": "[masked]", "c": "[masked]"},
         "d": "[masked]",
     }
+
+
+def test_a_value_learnt_later_is_replaced_like_the_first_ones() -> None:
+    """BR-121: in every form, and what was known stays known."""
+    redactor = only("PLAIN")
+    redactor.learn({"LATER": SECRETS["COLON"], "TINY": "abc"})
+    text = f"{SECRETS['PLAIN']} {quote(SECRETS['COLON'], safe='')} abc"
+    assert redactor.text(text) == "[redacted:PLAIN] [redacted:LATER] abc"
+    assert redactor.suspects(json.dumps([SECRETS["COLON"]]))

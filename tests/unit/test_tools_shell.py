@@ -42,39 +42,33 @@ def processes_with(mark: str) -> list[int]:
 async def test_background_child_does_not_hold_the_call(
     tool_workspace: ToolWorkspace, command: str, expected: str
 ):
-    """BR-025: the call ends with the shell; survivors are named and live on until the job ends."""
+    """BR-025: the call ends with the shell; what it left behind is named and ended."""
     began = time.monotonic()
     result = await tool_workspace.result("shell", command=command, timeout_s=30)
     assert time.monotonic() - began < 3
     assert expected in result["stdout"]
     assert result["exit_code"] == 0
-    survivors = result["still_running"]
-    assert survivors
-    os.kill(survivors[0], 0)
-    await tool_workspace.close()
-    for pid in survivors:
+    assert result["ended"]
+    assert "background: true" in result["note"]
+    for pid in result["ended"]:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
 
 
-async def test_survivors_can_go_on_writing_and_be_read(tool_workspace: ToolWorkspace):
-    """BR-025: the end of the call breaks no pipe; the file that was named takes the output."""
+async def test_what_ignores_sigterm_is_ended_with_its_call_too(tool_workspace: ToolWorkspace):
+    """BR-025."""
     result = await tool_workspace.result(
-        "shell", command="(while [ ! -e go ]; do sleep 0.05; done; echo late; touch done) & echo early"
+        "shell", command="setsid sh -c 'trap \"\" TERM; sleep 609.25; sleep 609.25' & sleep 0.3; echo early"
     )
-    tool_workspace.put("go", "")
-    await eventually(lambda: tool_workspace.exists("done"))
-    path = result["stdout_path"]
-    await eventually(lambda: tool_workspace.saved(path) == b"early\nlate\n")
-    read = await tool_workspace.result("read_file", path=path)
-    assert read["content"] == "1\tearly\n2\tlate\n"
+    assert (result["exit_code"], result["stdout"]) == (0, "early\n")
+    assert processes_with("609.25") == []
 
 
 async def test_output_of_a_process_substitution_is_not_lost(tool_workspace: ToolWorkspace):
     """BR-025: what finishes just after the shell is waited for shortly."""
     result = await tool_workspace.result("shell", command="echo hello > >(sleep 0.2; cat)")
     assert result["stdout"] == "hello\n"
-    assert "still_running" not in result
+    assert "ended" not in result
 
 
 async def test_timeout_ends_the_whole_tree(tool_workspace: ToolWorkspace):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -49,6 +49,9 @@ class DuplicateServer(PortsideError):
     code = "mcp_server_exists"
 
 
+OnSecrets = Callable[[str, Collection[str]], object]
+"""Told a server's name and the values it was given that must never be shown."""
+
 MakeTransport = Callable[[ServerConfig, Mapping[str, str], ServerLog], Transport]
 """Makes a transport from a server's configuration and its resolved env or headers."""
 
@@ -62,6 +65,7 @@ class McpServers:
         config: which servers.
         on_tools: called in the event loop with each server's whole set.
         resolve_secret: answers `${secret:NAME}`.
+        on_secrets: called before each start of a server.
         make_transport: for tests; stdio and streamable HTTP by default.
     """
 
@@ -71,11 +75,13 @@ class McpServers:
         *,
         on_tools: OnTools,
         resolve_secret: SecretResolver,
+        on_secrets: OnSecrets = lambda _server, _values: None,
         make_transport: MakeTransport | None = None,
     ) -> None:
         self._configs = dict(config.servers)
         self._on_tools = on_tools
         self._resolve_secret = resolve_secret
+        self._on_secrets = on_secrets
         self._make_transport = make_transport or default_transport
         self._connections: dict[str, ServerConnection] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -154,6 +160,7 @@ class McpServers:
         async def connect() -> Transport:
             resolved = await resolve_all(config.env or config.headers, self._resolve_secret)
             log.hide(resolved.secrets)
+            self._on_secrets(name, resolved.secrets)
             return self._make_transport(config, resolved.values, log)
 
         return ServerConnection(

@@ -24,11 +24,11 @@ OUTPUT_DIR = Path("/tmp/portside/out")  # noqa: S108 - the one place that read_f
 
 @dataclass(frozen=True, slots=True)
 class LocalTools:
-    """The tools, and the processes that they left running.
+    """The tools, and the commands that run in the background.
 
     Attributes:
         tools: shell, read_file, write_file, list_dir and apply_patch.
-        jobs: commands that outlived their calls.
+        jobs: commands that were asked to outlive their calls.
     """
 
     tools: tuple[Tool, ...]

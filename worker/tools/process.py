@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from worker.tools import supervisor
+from worker.tools.orphans import end_orphans
 
 _LAST_WORDS_S = 2.0
 
@@ -58,7 +59,7 @@ class ProcessTree:
         process = await asyncio.create_subprocess_exec(
             *python, "-I", "-S", str(Path(supervisor.__file__)), str(out), str(err), *command,
             stdin=PIPE, stdout=PIPE, stderr=err, pass_fds=(out, err), cwd=directory, env=environment,
-            start_new_session=True,
+            process_group=0,
         )  # fmt: skip
         tree = cls(process)
         await tree._started.wait()
@@ -83,9 +84,22 @@ class ProcessTree:
         stdin = self._process.stdin
         if stdin is not None:
             stdin.close()
+        with suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGCONT)  # the command may have stopped its supervisor
+        try:
+            async with asyncio.timeout(supervisor.GRACE_S + _LAST_WORDS_S):
+                await self.gone()
+        except TimeoutError:
+            await self._end_without_supervisor()
+
+    async def _end_without_supervisor(self) -> None:
+        """It does not do its work: end what is below it, then itself."""
+        await asyncio.to_thread(supervisor.kill_tree, self._process.pid)
+        with suppress(ProcessLookupError):
+            self._process.kill()
         # A process in an uninterruptible wait of the kernel outlives even SIGKILL; nobody waits for that.
         with suppress(TimeoutError):
-            async with asyncio.timeout(supervisor.GRACE_S + _LAST_WORDS_S):
+            async with asyncio.timeout(_LAST_WORDS_S):
                 await self.gone()
 
     async def _follow(self) -> None:
@@ -98,14 +112,15 @@ class ProcessTree:
                 self._started.set()
             elif not self._exit_code.done():
                 self._exit_code.set_result(int(number))
+        if await self._process.wait() != 0:
+            await self._supervisor_lost()
         if not self._exit_code.done():
-            self._supervisor_lost()
+            self._exit_code.set_result(-signal.SIGKILL)
         self._started.set()
-        await self._process.wait()
 
-    def _supervisor_lost(self) -> None:
-        """Somebody killed the supervisor: end at least the shell's own process group."""
+    async def _supervisor_lost(self) -> None:
+        """Somebody killed the supervisor: what it looked after is the worker's own now, and ends."""
         if self.pid:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
-        self._exit_code.set_result(-signal.SIGKILL)
+        await asyncio.to_thread(end_orphans)

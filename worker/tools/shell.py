@@ -41,7 +41,7 @@ def _definition(shell: str) -> ToolDefinition:
         f"Run a command with {shell}, in the workspace. Every call is a new shell: cd and export do not "
         "carry over, so use workdir and join steps with &&. There is no terminal and no input. Long output "
         "keeps its beginning and end; the rest is in a file that the result names. Processes left running "
-        "stay until the job ends; start a server with background: true.",
+        "are ended with the call; start a server with background: true.",
         {
             "type": "object",
             "properties": {
@@ -118,8 +118,8 @@ class Shell:
         """Run one command.
 
         The answer is `{exit_code, signal?, stdout, stderr, timed_out, duration_ms, truncated}`, with
-        `stdout_path`, `stderr_path` and `still_running` where they apply; in the background `{pid,
-        log_path}`.
+        `stdout_path`, `stderr_path` and `ended` where they apply; in the background `{pid, log_path}`.
+        `ended` are the processes that the command left behind: none outlives its call.
         """
         try:
             directory = self._directory(params.get("workdir", "."))
@@ -212,12 +212,7 @@ class Shell:
                 await running.end()
             raise
         survivors = running.tree.survivors()
-        if survivors:
-            self._jobs.keep(running)
-            for output in running.outputs:
-                if not output.ended.is_set():
-                    output.save()
-        else:
+        with anyio.CancelScope(shield=True):
             await running.end()
         duration_ms = round((self._clock.monotonic() - began) * 1000)
         return _answer(running, code, timed_out=timed_out, duration_ms=duration_ms, survivors=survivors)
@@ -286,9 +281,10 @@ def _answer(
         **paths,
     }
     if survivors:
-        result["still_running"] = survivors
+        result["ended"] = survivors
         result["note"] = (
-            "These processes run until the job ends, or until you kill them; the files get their output."
+            "These processes were left running and were ended with the call. "
+            "Start what should stay with background: true."
         )
     truncation = (
         Truncation(original, shown_bytes, next(iter(paths.values()), None))

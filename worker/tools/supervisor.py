@@ -21,6 +21,7 @@ from time import monotonic
 from types import FrameType
 
 GRACE_S = 2.0
+_FREEZE_ROUNDS = 200
 _REPEAT_S = 0.05
 _PR_SET_CHILD_SUBREAPER = 36
 _IGNORED_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE)
@@ -64,6 +65,24 @@ def signal_tree(root: int, *numbers: signal.Signals) -> None:
                 os.kill(pid, number)
 
 
+def kill_tree(root: int) -> None:
+    """Kill every living process below `root`.
+
+    All are stopped first, until none is left that could start another: a fork bomb outruns the killing
+    of one process after another.
+    """
+    stopped: set[int] = set()
+    for _ in range(_FREEZE_ROUNDS):
+        fresh = [pid for pid in descendants(root) if pid not in stopped]
+        if not fresh:
+            break
+        for pid in fresh:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGSTOP)
+        stopped.update(fresh)
+    signal_tree(root, signal.SIGKILL)
+
+
 def _wake(_number: int, _frame: FrameType | None) -> None:
     """A handler must stand there for the wake-up descriptor to be written."""
 
@@ -89,7 +108,7 @@ class Supervisor:
             if 0 in ready:
                 self._obey(os.read(0, 64))
             if self._kill_at is not None and monotonic() >= self._kill_at:
-                signal_tree(os.getpid(), signal.SIGKILL)
+                kill_tree(os.getpid())
 
     def _watch_children(self) -> int:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

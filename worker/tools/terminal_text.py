@@ -14,7 +14,8 @@ _TOKEN = re.compile(
 )
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[ -/]*|[\]PX^_][^\x07\x1b\n]*\x1b?)?\Z")
 _MAX_PENDING = 65_536
-_MAX_LINE = 65_536
+_MAX_LINE = 16_384
+_WIDEST = 4_096
 _SCREEN_LINES = 50
 
 
@@ -122,11 +123,12 @@ class TerminalText:
         elif final == "B":
             self._row = min(len(self._lines) - 1, self._row + steps)
         elif final == "C":
-            self._column += steps
+            # A cursor goes no farther than any screen is wide: what is written there needs blanks before it.
+            self._column = max(self._column, min(self._column + steps, _WIDEST))
         elif final == "D":
             self._column = max(0, self._column - steps)
         elif final == "G":
-            self._column = steps - 1
+            self._column = min(steps, _WIDEST) - 1
         elif final == "K":
             self._erase_in_line(count or 0)
         elif final == "J" and not count:

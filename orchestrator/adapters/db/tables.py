@@ -52,6 +52,8 @@ jobs = Table(
     Column("message", AnyText),
     Column("result", JsonText),
     Column("iterations", BigInteger, nullable=False),
+    Column("model_requests", BigInteger, nullable=False, server_default="0"),
+    Column("tokens_used", BigInteger, nullable=False, server_default="0"),
     Column("changes_sha256", AnyText),
     Column("changes_bytes", BigInteger),
     Column("sandbox_id", AnyText),

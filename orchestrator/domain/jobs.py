@@ -65,6 +65,7 @@ class JobSpec:
     """What was asked for; never changes after the job was accepted.
 
     Attributes:
+        command: shell text that runs as the agent in the loop's place; None is the loop.
         grants: approval-gated tools that this job may use.
         secrets: secret name to environment variable of the job's child processes.
         timeout_s: from the start of the container.
@@ -76,6 +77,7 @@ class JobSpec:
 
     title: str
     task: str
+    command: str | None = None
     agent: str = "coder"
     network: str = "local"
     mode: JobMode = JobMode.HOSTED
@@ -132,6 +134,13 @@ class Job:
     def reported(self) -> bool:
         """Its worker has had its last word."""
         return self.result is not None
+
+    @property
+    def exit_code(self) -> int | None:
+        """Of its command, negative for a signal's number; None without a command, or before its end."""
+        value: Any = self.result.get("value") if isinstance(self.result, dict) else None  # type: ignore[union-attr]
+        code: Any = value.get("exit_code") if self.spec.command and isinstance(value, dict) else None
+        return code if isinstance(code, int) else None
 
     def moved(self, state: JobState, **changes: Any) -> Job:
         """The job in another state.

@@ -50,13 +50,60 @@ class NativeAsk:
 
 @dataclass(slots=True)
 class _Exchange:
-    """One request under way, for its line in the timeline."""
+    """One request under way: what it came to is charged and told once, before its answer ends."""
 
+    job: Job
     accepted: Accepted
+    sent_bytes: int
+    timeline: Timeline
+    clock: Clock
     started: float
+    charge: Charge | None = None
     status: int = 0
     tokens: Tokens = field(default_factory=Tokens)
     whole: bool = False
+    settled: bool = False
+
+    async def settle(self) -> None:
+        """Charge and tell; also when the client has left."""
+        if self.settled:
+            return
+        self.settled = True
+        took_ms = round((self.clock.monotonic() - self.started) * 1000)
+        with anyio.CancelScope(shield=True):
+            if self.charge is not None and 200 <= self.status < 300:
+                if not self.tokens.input:  # uncounted: by its size
+                    self.tokens = replace(self.tokens, input=self.sent_bytes // _BYTES_PER_TOKEN)
+                await self.charge.answered(self.tokens.total)
+            await self.timeline.note(
+                self.job.id,
+                "model",
+                dialect=self.accepted.dialect,
+                endpoint=self.accepted.endpoint,
+                status=self.status,
+                stream=self.accepted.stream,
+                whole=self.whole,
+                input_tokens=self.tokens.input,
+                output_tokens=self.tokens.output,
+                duration_ms=took_ms,
+            )
+
+    async def metered(self, chunks: AsyncIterator[bytes], meter: EventMeter) -> AsyncGenerator[bytes]:
+        """A stream as it comes, settled before it ends."""
+        try:
+            async for chunk in chunks:
+                if passed := meter.feed(chunk):
+                    yield passed
+            if rest := meter.rest():
+                yield rest
+            self.whole = True
+        except ModelError as error:
+            yield failed_event(error.message)
+        finally:
+            counted = meter.tokens
+            # An answer that was left in the middle has no usage yet: an event is about a token.
+            self.tokens = counted if counted.output else replace(counted, output=meter.events)
+            await self.settle()
 
 
 class NativeModelService:
@@ -98,27 +145,31 @@ class NativeModelService:
         await self._membership.heartbeat(job.instance_id)
         sent, hide_usage = _prepared(ask.body, body, accepted)
         request = NativeRequest(job.id, job.spec.model, accepted, ask.query, ask.headers, sent)
-        exchange = _Exchange(accepted, self._clock.monotonic())
+        exchange = self._exchange(job, request)
         async with AsyncExitStack() as stack:
-            charge: Charge | None = None
             if accepted.endpoint is not Endpoint.COUNT_TOKENS:
                 estimate = len(sent) // _BYTES_PER_TOKEN
-                charge = await stack.enter_async_context(self._budgets.request(job, estimate_tokens=estimate))
-            stack.push_async_callback(self._told, job, exchange)
+                charging = self._budgets.request(job, estimate_tokens=estimate)
+                exchange.charge = await stack.enter_async_context(charging)
+            stack.push_async_callback(exchange.settle)
             try:
                 answer = await stack.enter_async_context(self._models.open(request))
                 exchange.status = answer.status
                 answer = await self._cleaned(answer, exchange)
             except ModelError as error:
                 raise _failed(error) from error
-            if charge is not None and answer.status < 400:
-                stack.push_async_callback(_charged, charge, exchange, len(sent))
-            if answer.is_stream and answer.status < 400:
+            if answer.is_stream and answer.status < 300:
                 meter = EventMeter(self._clean, hide_usage=hide_usage)
-                chunks = _metered(answer.chunks, meter, exchange)
-                stack.push_async_callback(chunks.aclose)  # it counts what came until then
+                chunks = exchange.metered(answer.chunks, meter)
+                stack.push_async_callback(chunks.aclose)
                 answer = replace(answer, chunks=chunks)
+            else:
+                await exchange.settle()
             yield answer
+
+    def _exchange(self, job: Job, request: NativeRequest) -> _Exchange:
+        started = self._clock.monotonic()
+        return _Exchange(job, request.accepted, len(request.body), self._timeline, self._clock, started)
 
     async def _cleaned(self, answer: NativeAnswer, exchange: _Exchange) -> NativeAnswer:
         """A stream as it is; anything else read whole, and an error freed of what is not the job's."""
@@ -144,49 +195,6 @@ class NativeModelService:
 
     def _clean(self, text: str) -> str:
         return _ACCOUNT.sub("[redacted:account]", self._redactor.text(text))
-
-    async def _told(self, job: Job, exchange: _Exchange) -> None:
-        """The request's line in the timeline, also when its client has left."""
-        took_ms = round((self._clock.monotonic() - exchange.started) * 1000)
-        with anyio.CancelScope(shield=True):
-            await self._timeline.note(
-                job.id,
-                "model",
-                dialect=exchange.accepted.dialect,
-                endpoint=exchange.accepted.endpoint,
-                status=exchange.status,
-                stream=exchange.accepted.stream,
-                whole=exchange.whole,
-                input_tokens=exchange.tokens.input,
-                output_tokens=exchange.tokens.output,
-                duration_ms=took_ms,
-            )
-
-
-async def _charged(charge: Charge, exchange: _Exchange, sent_bytes: int) -> None:
-    """Charge what the provider counted; where it counted nothing, what was sent and came, by its size."""
-    if not exchange.tokens.input:
-        exchange.tokens = replace(exchange.tokens, input=sent_bytes // _BYTES_PER_TOKEN)
-    with anyio.CancelScope(shield=True):
-        await charge.answered(exchange.tokens.total)
-
-
-async def _metered(
-    chunks: AsyncIterator[bytes], meter: EventMeter, exchange: _Exchange
-) -> AsyncGenerator[bytes]:
-    try:
-        async for chunk in chunks:
-            if passed := meter.feed(chunk):
-                yield passed
-        if rest := meter.rest():
-            yield rest
-        exchange.whole = True
-    except ModelError as error:
-        yield failed_event(error.message)
-    finally:
-        counted = meter.tokens
-        # An answer that was left in the middle has no usage yet: an event is about a token.
-        exchange.tokens = counted if counted.output else replace(counted, output=meter.events)
 
 
 def _read(body: bytes) -> Mapping[str, Any]:

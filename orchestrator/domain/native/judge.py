@@ -56,9 +56,8 @@ def judge(job_model: str, dialect: Dialect, path: str, body: Body) -> Accepted |
     wanted = native_name(job_model)
     named = body.get("model")
     if named not in {wanted, JOB_MODEL, job_model}:
-        return Refused(
-            f"a job is answered by its own model; name {wanted!r}, or {JOB_MODEL!r} for whichever it is"
-        )
+        names = " or ".join(dict.fromkeys((repr(wanted), repr(JOB_MODEL))))
+        return Refused(f"a job is answered by its own model; name {names}")
     unknown = sorted(body.keys() - fields.FIELDS[endpoint])
     if unknown:
         return Refused(f"the field {unknown[0][:_SHOWN]!r} is not passed on from a job")

@@ -80,7 +80,11 @@ async def bridge_over(
         await surface.refresh()
 
     await refresh()
-    gate = BridgeGate(directory / "b.sock", lambda: BridgeSession(surface, calls, refresh))
+
+    async def session() -> BridgeSession:
+        return BridgeSession(surface, calls, refresh)
+
+    gate = BridgeGate(directory / "b.sock", session)
     await gate.open()
     try:
         yield Bridge(directory / "b.sock", transport, surface, events, over)

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
 import anyio
 
-from worker.bridge.server import BridgeSession
-
 MAX_SESSIONS = 16
 _LOG = logging.getLogger("portside.worker")
+
+
+class Session(Protocol):
+    """What serves one client."""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Speak with a client until it leaves."""
+        ...
 
 
 class BridgeGate:
@@ -24,7 +31,7 @@ class BridgeGate:
         session: makes the session of a new connection.
     """
 
-    def __init__(self, path: Path, session: Callable[[], BridgeSession]) -> None:
+    def __init__(self, path: Path, session: Callable[[], Awaitable[Session]]) -> None:
         self._path = path
         self._session = session
         self._server: asyncio.Server | None = None
@@ -62,7 +69,7 @@ class BridgeGate:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            await self._session().serve(reader, writer)
+            await (await self._session()).serve(reader, writer)
         except Exception:  # noqa: BLE001 - a session that breaks ends alone
             _LOG.exception("a bridge session broke")
         finally:

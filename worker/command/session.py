@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import anyio
 
@@ -17,6 +17,8 @@ from tool_registry.errors import PortsideError
 from tool_registry.explain import Explainer
 from tool_registry.redaction import Redactor
 from tool_registry.tool import Tool
+from worker.bridge.calls import BridgeCalls, CallerOf
+from worker.bridge.gate import BridgeGate, Session
 from worker.call_events import CallEvents
 from worker.command.announcement import Announcement
 from worker.command.output import OutputEvents
@@ -31,9 +33,6 @@ from worker.relay.server import HOST, Relay
 from worker.relay.upstream import Upstream
 from worker.surface import ToolSurface
 from worker.transport import Transport
-
-if TYPE_CHECKING:
-    from worker.bridge.calls import BridgeCalls
 
 CATALOGUE_LOOK_S = 2.0
 
@@ -127,27 +126,25 @@ class CommandSession:
 
     async def _serve(self) -> LoopEnd:
         """Open relay and bridge, then run the command between them."""
-        from worker.bridge.gate import BridgeGate  # the MCP SDK takes a second to import
-        from worker.bridge.server import BridgeSession
-
         for line in (await self._surface.refresh()).warnings():
             self.events.warn(line)
         calls = self._calls()
         async with AsyncExitStack() as stack:
             await self._relay.open()
             stack.push_async_callback(self._relay.close)
-            gate = BridgeGate(
-                self._settings.bridge, lambda: BridgeSession(self._surface, calls, self._refresh)
-            )
+            gate = BridgeGate(self._settings.bridge, lambda: self._bridge_session(calls))
             await gate.open()
             stack.push_async_callback(gate.close)
             watching = asyncio.create_task(self._watch_catalogue())
             stack.callback(watching.cancel)
             return await self._run_command()
 
-    def _calls(self) -> BridgeCalls:
-        from worker.bridge.calls import BridgeCalls, CallerOf  # as above
+    async def _bridge_session(self, calls: BridgeCalls) -> Session:
+        # The MCP SDK takes a second to import, and many a command needs none of it.
+        server = await anyio.to_thread.run_sync(import_module, "worker.bridge.server")
+        return server.BridgeSession(self._surface, calls, self._refresh)
 
+    def _calls(self) -> BridgeCalls:
         job, agent = self._job, self._job.agent
         context = ToolContext(job.job_id, "", agent.name, agent.instance_id, agent.network)
         caller = CallerOf(context, lambda: self._upstream.answered, self._over)

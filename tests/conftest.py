@@ -11,6 +11,7 @@ pytest_plugins = [
     "tests.support.npm",
     "tests.support.orchestrator",
     "tests.support.stores",
+    "tests.support.tool_box",
     "tests.support.tool_workspace",
 ]
 

@@ -22,6 +22,8 @@ from worker.errors import ChangesFailed
 _CHUNK_BYTES = 1024 * 1024
 _ERROR_CHARS = 500
 # Above every .gitattributes of the workspace: bytes are recorded as they are and shown as they are.
+# What a killed writer of the file tools leaves: new content not yet in place, old content set aside.
+_RESIDUES = [f".portside-{'[0-9a-f]' * 16}.{end}" for end in ("tmp", "bak")]
 _ATTRIBUTES = "* -text -filter -ident -working-tree-encoding !eol !diff !merge\n"
 _CONFIG = {
     "core.autocrlf": "false",
@@ -105,6 +107,7 @@ class Baseline:
         info = self._git_dir / "info"
         info.mkdir(exist_ok=True)
         (info / "attributes").write_text(_ATTRIBUTES, encoding="ascii")
+        (info / "exclude").write_text("\n".join([*_RESIDUES, ""]), encoding="ascii")
         self._add(_files(self._workspace, b""))
         tree = self._git("write-tree").decode().strip()
         (self._git_dir / "baseline").write_text(tree, encoding="ascii")
@@ -120,7 +123,8 @@ class Baseline:
             shown = ["--binary", "--full-index", "--no-color", "--src-prefix=a/", "--dst-prefix=b/"]
             self._git("diff", *shown, *compared, output=target.fileno())
         names = self._git("diff", "--name-only", "-z", *compared)
-        ignored = self._git("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+        by_the_workspace = ["--ignored", "--exclude-per-directory=.gitignore"]
+        ignored = self._git("ls-files", "-z", "--others", *by_the_workspace, "--directory")
         size, digest = _digest(self._patch)
         return Patch(
             self._patch,

@@ -7,6 +7,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -234,3 +235,57 @@ async def test_a_file_that_became_a_directory_and_back(
     (workspace / "d").write_text("now a file\n")
     patch = await baseline.diff()
     assert tree(applied(patch, before)) == tree(workspace)
+
+
+KILLED_PATCHER = """
+import os, sys
+from pathlib import Path
+from worker.tools.apply_patch import ApplyPatch
+from worker.tools.workspace_paths import Workspace
+
+left, sync = int(sys.argv[2]), os.fsync
+def stop(descriptor):
+    global left
+    sync(descriptor)
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), 9)
+os.fsync = stop
+ApplyPatch(Workspace(Path(sys.argv[1]))).apply(sys.stdin.read())
+"""
+PATCH = "\n".join(
+    [
+        "*** Begin Patch",
+        *(line for name in "abc" for line in (f"*** Update File: {name}", "@@", f"-{name}", f"+{name * 2}")),
+        "*** Delete File: d",
+        "*** Add File: new/e",
+        "+e",
+        "*** End Patch",
+    ]
+)
+
+
+@pytest.mark.parametrize("steps", range(1, 9))
+async def test_what_a_killed_writer_leaves_beside_the_files_is_no_change(
+    workspace: Path, baseline: Baseline, steps: int
+) -> None:
+    """BR-008, BR-044: a patch cut off by SIGKILL at any step leaves no temporary file in the diff."""
+    for name in "abcd":
+        (workspace / name).write_text(f"{name}\n")
+    kept = workspace / ".portside-notes.bak"
+    kept.write_text("the user's own\n")
+    await baseline.take()
+    done = subprocess.run(  # noqa: ASYNC221
+        [sys.executable, "-c", KILLED_PATCHER, str(workspace), str(steps)],
+        input=PATCH,
+        text=True,
+        check=False,
+        env={"PYTHONPATH": str(Path.cwd())},
+    )
+    assert done.returncode in {0, -9}
+    kept.write_text("still the user's own\n")
+    patch = await baseline.diff()
+    text = patch.path.read_text()
+    assert ".portside-notes.bak" in text
+    assert not [line for line in text.splitlines() if ".portside-" in line and "notes" not in line]
+    assert patch.ignored == ()

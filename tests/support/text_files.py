@@ -12,12 +12,13 @@ ENCODINGS = {
     "utf-8 with mark": b"\xef\xbb\xbf",
     "utf-16-le": b"\xff\xfe",
     "utf-16-be": b"\xfe\xff",
+    "latin-1": b"",
 }
 _WORDS = st.sampled_from(
     ["", "a", "b", "x = 1", "  y", "\tz", "end", "}", "-- c", "++ d", "caf\u00e9", "@@ e", "*** f", "\\ g"]
 )
 lines = st.lists(_WORDS, max_size=12)
-endings = st.sampled_from(["\n", "\r\n"])
+endings = st.sampled_from(["\n", "\r\n", "\r"])
 
 
 @dataclass(frozen=True)

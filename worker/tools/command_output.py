@@ -88,7 +88,11 @@ class CommandOutput(asyncio.Protocol):
             self._frozen = True
             rest = self._decoder.decode(b"", final=True)
             self._shown.feed(self._terminal.feed(rest) + self._terminal.finish())
-            if not self._shown.truncated and self.saved is not None and self.ended.is_set():
+            if self._shown.truncated:
+                self.save()  # escaped bytes take more room than they came in
+                if self.saved is not None and self.ended.is_set():
+                    self.saved.close()
+            elif self.saved is not None and self.ended.is_set():
                 self.saved.remove()
                 self.saved = None
         return self._shown

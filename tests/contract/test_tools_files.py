@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -14,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.tool_workspace import ToolWorkspace
-from tool_registry.context import ToolContext
+from tests.support.tool_workspace import DirectoryWorkspace, ToolWorkspace
 from worker.tools.atomic_write import write_atomically
 from worker.tools.refusal import Refused
 from worker.tools.workspace_paths import Workspace
@@ -31,10 +29,9 @@ def entries(listing: dict[str, Any]) -> dict[str, str]:
 
 async def test_fifo_socket_and_device_are_answered_at_once(tool_workspace: ToolWorkspace):
     """BR-040: no read or write blocks, and no thread is left behind."""
-    os.mkfifo(tool_workspace.path / "notes.md")
+    tool_workspace.make_fifo("notes.md")
     tool_workspace.link("z.bin", "/dev/zero")
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(tool_workspace.path / "s"))
+    tool_workspace.make_socket("s")
     began = time.monotonic()
     for name, kind in (("notes.md", "fifo"), ("s", "socket")):
         read = await tool_workspace.refusal("read_file", path=name)
@@ -53,7 +50,6 @@ async def test_fifo_socket_and_device_are_answered_at_once(tool_workspace: ToolW
         "z.bin": "link",
     }
     assert time.monotonic() - began < 1
-    listener.close()
 
 
 async def test_directory_is_no_file_and_file_no_directory(tool_workspace: ToolWorkspace):
@@ -168,10 +164,7 @@ async def test_default_window_is_two_thousand_lines(tool_workspace: ToolWorkspac
 
 async def test_large_file_is_streamed(tool_workspace: ToolWorkspace):
     """Any size, any offset."""
-    path = tool_workspace.put("big", "")
-    with path.open("w") as stream:
-        for block in range(50):
-            stream.write("".join(f"{block * 20_000 + n}\n" for n in range(20_000)))
+    tool_workspace.put("big", "".join(f"{n}\n" for n in range(1_000_000)))
     window = await tool_workspace.result("read_file", path="big", offset=900_001, limit=1)
     assert window["content"] == "900001\t900000\n"
     assert window["total_lines"] == 1_000_000
@@ -258,16 +251,17 @@ async def test_content_over_the_limit_or_not_unicode_is_refused(tool_workspace: 
     assert tool_workspace.picture() == {}
 
 
-async def test_mode_and_owner_stay(tool_workspace: ToolWorkspace):
+async def test_mode_and_owner_stay(directory_workspace: DirectoryWorkspace):
     """BR-044: replacing a file does not reset what belongs to it."""
-    tool_workspace.put("cfg.toml", "old\n", 0o600)
-    path = tool_workspace.put("run.sh", "old\n", 0o755)
+    directory_workspace.put("cfg.toml", "old\n", 0o600)
+    directory_workspace.put("run.sh", "old\n", 0o755)
+    path = directory_workspace.path / "run.sh"
     if os.getuid() == 0:
         os.chown(path, 1234, 1235)
-    await tool_workspace.result("write_file", path="cfg.toml", content="new\n")
-    await tool_workspace.result("write_file", path="run.sh", content="new\n")
-    assert tool_workspace.mode("cfg.toml") == 0o600
-    assert tool_workspace.mode("run.sh") == 0o755
+    await directory_workspace.result("write_file", path="cfg.toml", content="new\n")
+    await directory_workspace.result("write_file", path="run.sh", content="new\n")
+    assert directory_workspace.mode("cfg.toml") == 0o600
+    assert directory_workspace.mode("run.sh") == 0o755
     if os.getuid() == 0:
         assert (path.stat().st_uid, path.stat().st_gid) == (1234, 1235)
 
@@ -279,8 +273,8 @@ async def test_link_in_the_workspace_is_written_through(tool_workspace: ToolWork
     tool_workspace.link("dangling.txt", "real/new.txt")
     await tool_workspace.result("write_file", path="link.txt", content="new\n")
     await tool_workspace.result("write_file", path="dangling.txt", content="made\n")
-    assert (tool_workspace.path / "link.txt").is_symlink()
-    assert (tool_workspace.path / "dangling.txt").is_symlink()
+    assert tool_workspace.is_link("link.txt")
+    assert tool_workspace.is_link("dangling.txt")
     assert tool_workspace.get("real/t.txt") == b"new\n"
     assert tool_workspace.get("real/new.txt") == b"made\n"
 
@@ -301,55 +295,59 @@ atomic_write.write_atomically(path, b"n" * 5_000_000, keep=existing_file(path), 
 """
 
 
-async def test_killed_writer_leaves_the_old_content(tool_workspace: ToolWorkspace):
+async def test_killed_writer_leaves_the_old_content(directory_workspace: DirectoryWorkspace):
     """BR-044: whole old or whole new, with its mode; never a half."""
-    tool_workspace.put("cfg.toml", "o" * 1024, 0o600)
-    run = [sys.executable, "-c", KILLED_WRITER, str(tool_workspace.path)]
+    directory_workspace.put("cfg.toml", "o" * 1024, 0o600)
+    run = [sys.executable, "-c", KILLED_WRITER, str(directory_workspace.path)]
     done = await asyncio.to_thread(subprocess.run, run, check=False, env={"PYTHONPATH": str(Path.cwd())})
     assert done.returncode == -9
-    assert tool_workspace.get("cfg.toml") == b"o" * 1024
-    assert tool_workspace.mode("cfg.toml") == 0o600
+    assert directory_workspace.get("cfg.toml") == b"o" * 1024
+    assert directory_workspace.mode("cfg.toml") == 0o600
 
 
-async def test_full_disk_changes_nothing(tool_workspace: ToolWorkspace, monkeypatch: pytest.MonkeyPatch):
+async def test_full_disk_changes_nothing(
+    directory_workspace: DirectoryWorkspace, monkeypatch: pytest.MonkeyPatch
+):
     """BR-044: old content and mode stay, no temporary file or directory is left, in both writing tools."""
-    tool_workspace.put("run.sh", "old\n", 0o755)
-    before = tool_workspace.picture()
+    directory_workspace.put("run.sh", "old\n", 0o755)
+    before = directory_workspace.picture()
 
     def full(_descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     for path in ("run.sh", "new/deep/file"):
-        refusal = await tool_workspace.refusal("write_file", path=path, content="x" * 1000)
+        refusal = await directory_workspace.refusal("write_file", path=path, content="x" * 1000)
         assert refusal["code"] == "no_space"
-        assert tool_workspace.picture() == before
+        assert directory_workspace.picture() == before
     patch = "*** Begin Patch\n*** Update File: run.sh\n@@\n-old\n+new\n*** Add File: n/x\n+x\n*** End Patch"
-    assert (await tool_workspace.refusal("apply_patch", patch=patch))["code"] == "no_space"
-    assert tool_workspace.picture() == before
+    assert (await directory_workspace.refusal("apply_patch", patch=patch))["code"] == "no_space"
+    assert directory_workspace.picture() == before
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="mounting a small file system needs root")
-async def test_really_full_disk_changes_nothing(tool_workspace: ToolWorkspace):
+async def test_really_full_disk_changes_nothing(directory_workspace: DirectoryWorkspace):
     """BR-044: on a file system of 1 MiB."""
-    small = tool_workspace.path / "small"
+    small = directory_workspace.path / "small"
     small.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(small)], check=False).returncode:  # noqa: ASYNC221
         pytest.skip("mounting is not allowed here")
     try:
-        tool_workspace.put("small/run.sh", "old\n", 0o755)
-        refusal = await tool_workspace.refusal("write_file", path="small/run.sh", content="x" * 2_000_000)
+        directory_workspace.put("small/run.sh", "old\n", 0o755)
+        refusal = await directory_workspace.refusal(
+            "write_file", path="small/run.sh", content="x" * 2_000_000
+        )
         assert refusal["code"] == "no_space"
         assert [path.name for path in small.iterdir()] == ["run.sh"]
-        assert tool_workspace.get("small/run.sh") == b"old\n"
-        assert tool_workspace.mode("small/run.sh") == 0o755
+        assert directory_workspace.get("small/run.sh") == b"old\n"
+        assert directory_workspace.mode("small/run.sh") == 0o755
     finally:
         subprocess.run(["umount", str(small)], check=True)  # noqa: ASYNC221
 
 
 async def test_links_are_shown_not_followed(tool_workspace: ToolWorkspace):
     """BR-046: every real entry once, cycles and the way out included."""
-    (tool_workspace.path / "a/b").mkdir(parents=True)
+    tool_workspace.make_directory("a/b")
     tool_workspace.link("a/b/up", "../..")
     tool_workspace.link("self", "self")
     tool_workspace.link("root", "/")
@@ -373,19 +371,19 @@ async def test_links_are_shown_not_followed(tool_workspace: ToolWorkspace):
     for path in ("root/etc/hostname", "a/b/up/../../etc"):
         assert (await tool_workspace.refusal("read_file", path=path))["code"] == "outside_workspace"
     assert (await tool_workspace.refusal("list_dir", path="root"))["code"] == "outside_workspace"
-    assert (tool_workspace.path / "self").is_symlink()
+    assert tool_workspace.is_link("self")
 
 
-async def test_link_swapped_in_after_the_check_leads_nowhere(tool_workspace: ToolWorkspace):
+async def test_link_swapped_in_after_the_check_leads_nowhere(directory_workspace: DirectoryWorkspace):
     """BR-046, BR-011: what was opened is checked again, for reading and for writing."""
-    victim = tool_workspace.outside / "sub" / "f"
+    victim = directory_workspace.outside / "sub" / "f"
     victim.parent.mkdir()
     victim.write_text("secret\n")
-    tool_workspace.put("real/sub/f", "plain\n")
-    workspace = Workspace(tool_workspace.path)
+    directory_workspace.put("real/sub/f", "plain\n")
+    workspace = Workspace(directory_workspace.path)
     path = workspace.resolve("real/sub/f")
-    (tool_workspace.path / "real").rename(tool_workspace.path / "moved")
-    tool_workspace.link("real", tool_workspace.outside)
+    (directory_workspace.path / "real").rename(directory_workspace.path / "moved")
+    directory_workspace.link("real", str(directory_workspace.outside))
     with pytest.raises(Refused) as read:
         workspace.open_file(path)
     assert read.value.code == "outside_workspace"
@@ -397,12 +395,7 @@ async def test_link_swapped_in_after_the_check_leads_nowhere(tool_workspace: Too
 
 async def test_hundred_thousand_entries_are_bounded(tool_workspace: ToolWorkspace):
     """BR-047: fast, in stable order, honest about the rest, and the loop serves others meanwhile."""
-    many = tool_workspace.path / "many"
-    many.mkdir()
-    directory = os.open(many, os.O_RDONLY)
-    for number in range(100_000):
-        os.mknod(f"f{number:06}", dir_fd=directory)
-    os.close(directory)
+    tool_workspace.make_many("many", 100_000)
     tool_workspace.put(".gitignore", "*.o\n*.pyc\nbuild/\nnode_modules/\n/dist\n")
     ticks = 0
 
@@ -483,7 +476,7 @@ async def test_depth_and_sizes(tool_workspace: ToolWorkspace):
 
 async def test_gitignore_that_is_a_fifo_or_a_link_is_passed_over(tool_workspace: ToolWorkspace):
     """BR-040, BR-046: nothing blocks, nothing outside is read."""
-    os.mkfifo(tool_workspace.path / ".gitignore")
+    tool_workspace.make_fifo(".gitignore")
     tool_workspace.put("sub/x", "x")
     tool_workspace.link("sub/.gitignore", "/etc/passwd")
     listing = await tool_workspace.result("list_dir")
@@ -523,9 +516,7 @@ async def test_unusable_path_is_refused_by_every_tool(tool_workspace: ToolWorksp
         ("list_dir", {}),
     ]
     for tool, more in calls:
-        refusal = await tool_workspace.tool(tool).execute(
-            {"path": path, **more}, ToolContext(job_id="j", call_id="c")
-        )
+        refusal = await tool_workspace.unchecked(tool, path=path, **more)
         assert refusal.is_error
         assert refusal.result["code"] == "bad_path"
         refusal.text().encode()
@@ -534,21 +525,20 @@ async def test_unusable_path_is_refused_by_every_tool(tool_workspace: ToolWorksp
 
 async def test_saved_outputs_may_be_read_but_not_written(tool_workspace: ToolWorkspace):
     """Decision 11: read_file takes the workspace and the output directory, nothing else."""
-    tool_workspace.output_dir.mkdir()
+    tool_workspace.put("../out/x.log", "out\n")
     saved = tool_workspace.output_dir / "x.log"
-    saved.write_text("out\n")
     read = await tool_workspace.result("read_file", path=str(saved))
     assert read["content"] == "1\tout\n"
     assert read["path"] == str(saved)
     for tool, more in (("write_file", {"content": "x"}), ("list_dir", {})):
         refusal = await tool_workspace.refusal(tool, path=str(saved), **more)
         assert refusal["code"] == "outside_workspace"
-    (tool_workspace.output_dir / "leak").symlink_to("/proc/self/environ")
+    tool_workspace.link("../out/leak", "/proc/self/environ")
     leak = await tool_workspace.refusal("read_file", path=str(tool_workspace.output_dir / "leak"))
     assert leak["code"] == "outside_workspace"
 
 
-async def test_five_tools_with_closed_schemas_and_fitting_traits(tool_workspace: ToolWorkspace):
+async def test_five_tools_with_closed_schemas_and_fitting_traits(directory_workspace: DirectoryWorkspace):
     """Names and arguments as documented; unknown arguments are refused by the schema."""
     expected = {
         "shell": {"command", "workdir", "timeout_s", "background"},
@@ -557,7 +547,7 @@ async def test_five_tools_with_closed_schemas_and_fitting_traits(tool_workspace:
         "list_dir": {"path", "depth", "limit", "include_ignored"},
         "apply_patch": {"patch"},
     }
-    found = {tool.definition.name: tool for tool in tool_workspace.local.tools}
+    found = {tool.definition.name: tool for tool in directory_workspace.local.tools}
     assert {name: set(tool.definition.parameters["properties"]) for name, tool in found.items()} == expected
     for name, tool in found.items():
         assert tool.definition.parameters["additionalProperties"] is False

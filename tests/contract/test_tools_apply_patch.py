@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
-from tests.support.tool_workspace import ToolWorkspace
+from tests.support.tool_workspace import DirectoryWorkspace, ToolWorkspace
 from worker.tools.patch_commit import commit
 from worker.tools.patch_format import parse_patch
 from worker.tools.patch_plan import PatchPlan
@@ -222,8 +220,7 @@ async def test_success_leaves_no_temporary_files(tool_workspace: ToolWorkspace):
 )
 async def test_paths_outside_are_refused(tool_workspace: ToolWorkspace, lines: list[str]):
     """BR-010: by dots and by absolute path, as source, target and move target."""
-    victim = tool_workspace.outside / "victim.txt"
-    victim.write_text("v\n")
+    tool_workspace.put("../outside/victim.txt", "v\n")
     tool_workspace.put("ok.txt", "ok\n")
     before = tool_workspace.picture()
     refusal = await tool_workspace.refusal(
@@ -232,8 +229,8 @@ async def test_paths_outside_are_refused(tool_workspace: ToolWorkspace, lines: l
     assert refusal["code"] == "outside_workspace"
     assert "outside the workspace" in refusal["message"]
     assert tool_workspace.picture() == before
-    assert victim.read_text() == "v\n"
-    assert sorted(path.name for path in tool_workspace.outside.parent.iterdir()) == ["outside", "workspace"]
+    assert tool_workspace.get("../outside/victim.txt") == b"v\n"
+    assert tool_workspace.names("..") == ["outside", "workspace"]
 
 
 async def test_absolute_path_inside_the_workspace_is_fine(tool_workspace: ToolWorkspace):
@@ -262,17 +259,16 @@ async def test_absolute_path_inside_the_workspace_is_fine(tool_workspace: ToolWo
 )
 async def test_links_that_leave_the_workspace_are_refused(tool_workspace: ToolWorkspace, lines: list[str]):
     """BR-011: links on the way and at the end are resolved first."""
-    victim = tool_workspace.outside / "victim.txt"
-    victim.write_text("v\n")
-    tool_workspace.link("link_dir", tool_workspace.outside)
-    tool_workspace.link("leaf.txt", victim)
-    tool_workspace.link("dangling.txt", tool_workspace.outside / "new.txt")
+    tool_workspace.put("../outside/victim.txt", "v\n")
+    tool_workspace.link("link_dir", str(tool_workspace.outside))
+    tool_workspace.link("leaf.txt", str(tool_workspace.outside / "victim.txt"))
+    tool_workspace.link("dangling.txt", str(tool_workspace.outside / "new.txt"))
     before = tool_workspace.picture()
     refusal = await tool_workspace.refusal("apply_patch", patch=patch(*lines))
     assert refusal["code"] == "outside_workspace"
     assert tool_workspace.picture() == before
-    assert [path.name for path in tool_workspace.outside.iterdir()] == ["victim.txt"]
-    assert victim.read_text() == "v\n"
+    assert tool_workspace.names("../outside") == ["victim.txt"]
+    assert tool_workspace.get("../outside/victim.txt") == b"v\n"
 
 
 async def test_link_inside_the_workspace_is_followed_and_kept(tool_workspace: ToolWorkspace):
@@ -281,7 +277,7 @@ async def test_link_inside_the_workspace_is_followed_and_kept(tool_workspace: To
     tool_workspace.link("leaf.txt", "real/t.txt")
     await tool_workspace.result("apply_patch", patch=update("leaf.txt", "@@", "-v", "+w"))
     assert tool_workspace.get("real/t.txt") == b"w\n"
-    assert (tool_workspace.path / "leaf.txt").is_symlink()
+    assert tool_workspace.is_link("leaf.txt")
 
 
 async def test_deleting_a_link_leaves_its_target(tool_workspace: ToolWorkspace):
@@ -587,9 +583,7 @@ async def test_new_files_follow_the_umask_and_get_no_special_bits(tool_workspace
         "apply_patch",
         patch=patch("*** Add File: new", "+x", "*** Update File: suid", "*** Move to: moved"),
     )
-    umask = os.umask(0o022)
-    os.umask(umask)
-    assert tool_workspace.mode("new") == 0o666 & ~umask
+    assert tool_workspace.mode("new") == 0o666 & ~tool_workspace.umask()
     assert tool_workspace.mode("moved") == 0o755
 
 
@@ -694,11 +688,11 @@ async def test_binary_git_patch_and_links_are_refused(tool_workspace: ToolWorksp
     assert tool_workspace.picture() == {}
 
 
-async def test_file_changed_meanwhile_fails_the_patch(tool_workspace: ToolWorkspace):
+async def test_file_changed_meanwhile_fails_the_patch(directory_workspace: DirectoryWorkspace):
     """A write between reading and writing is not lost."""
-    tool_workspace.put("a", "a\n")
-    tool_workspace.put("b", "b\n")
-    plan = PatchPlan(Workspace(tool_workspace.path))
+    directory_workspace.put("a", "a\n")
+    directory_workspace.put("b", "b\n")
+    plan = PatchPlan(Workspace(directory_workspace.path))
     lines = patch(
         "*** Update File: a",
         "@@",
@@ -713,14 +707,14 @@ async def test_file_changed_meanwhile_fails_the_patch(tool_workspace: ToolWorksp
     )
     for edit in parse_patch(lines.split("\n")):
         plan.take(edit)
-    tool_workspace.put("c", "somebody else's\n")
-    before = tool_workspace.picture()
+    directory_workspace.put("c", "somebody else's\n")
+    before = directory_workspace.picture()
     with pytest.raises(Refused, match="exists already"):
         commit(list(plan.files.values()))
-    assert tool_workspace.picture() == before
-    tool_workspace.remove("c")
-    tool_workspace.put("b", "longer\n")
-    before = tool_workspace.picture()
+    assert directory_workspace.picture() == before
+    directory_workspace.remove("c")
+    directory_workspace.put("b", "longer\n")
+    before = directory_workspace.picture()
     with pytest.raises(Refused, match="somebody else"):
         commit(list(plan.files.values()))
-    assert tool_workspace.picture() == before
+    assert directory_workspace.picture() == before

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import os
 import signal
 import time
 from pathlib import Path
@@ -13,21 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.deadline import eventually
-from tests.support.tool_workspace import SystemClock, ToolWorkspace
+from tests.support.tool_workspace import DirectoryWorkspace, SystemClock, ToolWorkspace
 from tool_registry.context import ToolContext
 from worker.tools.background_jobs import BackgroundJobs
 from worker.tools.shell import Launch, Shell
 from worker.tools.workspace_paths import Workspace
-
-
-def processes_with(mark: str) -> list[int]:
-    """The living processes whose command line or environment holds a text."""
-    found: list[int] = []
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            if entry.name.isdigit() and mark.encode() in (entry / "cmdline").read_bytes():
-                found.append(int(entry.name))
-    return found
 
 
 @pytest.mark.parametrize(
@@ -51,8 +39,7 @@ async def test_background_child_does_not_hold_the_call(
     assert result["ended"]
     assert "background: true" in result["note"]
     for pid in result["ended"]:
-        with pytest.raises(ProcessLookupError):
-            os.kill(pid, 0)
+        assert not tool_workspace.alive(pid)
 
 
 async def test_what_ignores_sigterm_is_ended_with_its_call_too(tool_workspace: ToolWorkspace):
@@ -61,7 +48,7 @@ async def test_what_ignores_sigterm_is_ended_with_its_call_too(tool_workspace: T
         "shell", command="setsid sh -c 'trap \"\" TERM; sleep 609.25; sleep 609.25' & sleep 0.3; echo early"
     )
     assert (result["exit_code"], result["stdout"]) == (0, "early\n")
-    assert processes_with("609.25") == []
+    assert tool_workspace.processes_with("609.25") == []
 
 
 async def test_output_of_a_process_substitution_is_not_lost(tool_workspace: ToolWorkspace):
@@ -85,7 +72,7 @@ async def test_timeout_ends_the_whole_tree(tool_workspace: ToolWorkspace):
     assert output.result["timed_out"] is True
     assert output.result["exit_code"] == 124
     assert output.result["stdout"] == "partial\n"
-    assert processes_with("602.25") == []
+    assert tool_workspace.processes_with("602.25") == []
 
 
 async def test_process_that_ignores_sigterm_is_killed(tool_workspace: ToolWorkspace):
@@ -93,7 +80,7 @@ async def test_process_that_ignores_sigterm_is_killed(tool_workspace: ToolWorksp
     command = "trap 'echo got-term' TERM; (trap '' TERM; sleep 603.25) & while :; do sleep 0.1; done"
     output = await tool_workspace.call("shell", command=command, timeout_s=0.5)
     assert "got-term" in output.result["stdout"]
-    assert processes_with("603.25") == []
+    assert tool_workspace.processes_with("603.25") == []
     assert output.result["timed_out"] is True
 
 
@@ -104,7 +91,7 @@ async def test_cancelled_call_ends_its_tree(tool_workspace: ToolWorkspace):
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    assert processes_with("604.25") == []
+    assert tool_workspace.processes_with("604.25") == []
 
 
 async def test_cancel_while_starting_leaves_nothing(tool_workspace: ToolWorkspace):
@@ -116,21 +103,21 @@ async def test_cancel_while_starting_leaves_nothing(tool_workspace: ToolWorkspac
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
-    await eventually(lambda: processes_with("605.25") == [])
+    await eventually(lambda: tool_workspace.processes_with("605.25") == [])
 
 
-async def test_deadline_of_the_job_shortens_the_timeout(tool_workspace: ToolWorkspace):
+async def test_deadline_of_the_job_shortens_the_timeout(directory_workspace: DirectoryWorkspace):
     """BR-027: partial output comes back before the caller would drop the call."""
-    tool = tool_workspace.tool("shell")
+    tool = directory_workspace.tool("shell")
     context = ToolContext(job_id="job", call_id="c", deadline=time.monotonic() + 3.5)
     output = await tool.execute({"command": "echo partial; sleep 606.25"}, context)
     assert output.result["timed_out"] is True
     assert output.result["stdout"] == "partial\n"
 
 
-async def test_tool_allows_the_longest_timeout(tool_workspace: ToolWorkspace):
+async def test_tool_allows_the_longest_timeout(directory_workspace: DirectoryWorkspace):
     """BR-027: the outer limit is above the largest inner one."""
-    tool = tool_workspace.tool("shell")
+    tool = directory_workspace.tool("shell")
     assert tool.traits.timeout_s > tool.definition.parameters["properties"]["timeout_s"]["maximum"]
 
 
@@ -267,7 +254,7 @@ async def test_progress_is_collapsed_and_colour_stripped(tool_workspace: ToolWor
     assert result["stdout"] == "PROGRESS 04999\nred done\nwin-line\nsecond\n"
     assert result["truncated"] is False
     assert "stdout_path" not in result
-    assert list(tool_workspace.output_dir.glob("*")) == []
+    assert tool_workspace.names("../out") == []
 
 
 @pytest.mark.parametrize(
@@ -303,7 +290,7 @@ async def test_very_long_command_runs(tool_workspace: ToolWorkspace):
     result = await tool_workspace.result("shell", command=f"cat > big.txt <<'EOF'\n{filler}\nEOF\necho ok")
     assert result["stdout"] == "ok\n"
     assert tool_workspace.get("big.txt") == f"{filler}\n".encode()
-    assert list(tool_workspace.output_dir.glob("*")) == []
+    assert tool_workspace.names("../out") == []
 
 
 @pytest.mark.parametrize("command", ["echo a\0b", "echo \ud800"])
@@ -328,7 +315,6 @@ async def test_every_call_starts_afresh(tool_workspace: ToolWorkspace):
     assert removed["exit_code"] == 0
     gone = await tool_workspace.refusal("shell", command="pwd", workdir="sub")
     assert gone["code"] == "not_a_directory"
-    assert "do not carry over" in tool_workspace.tool("shell").definition.description
 
 
 async def test_workdir_outside_is_refused(tool_workspace: ToolWorkspace):
@@ -345,7 +331,7 @@ async def test_orphans_leave_no_zombies(tool_workspace: ToolWorkspace):
         for n in range(25)
     ]
     assert [output.result["exit_code"] for output in results] == [n % 5 for n in range(25)]
-    await eventually(lambda: own_zombies() == [])
+    await eventually(lambda: tool_workspace.zombies() == [])
 
 
 async def test_orphans_of_a_running_command_are_reaped_too(tool_workspace: ToolWorkspace):
@@ -355,17 +341,6 @@ async def test_orphans_of_a_running_command_are_reaped_too(tool_workspace: ToolW
     )
     result = await tool_workspace.result("shell", command=command)
     assert int(result["stdout"]) <= 2
-
-
-def own_zombies() -> list[int]:
-    found: list[int] = []
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            if entry.name.isdigit():
-                state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
-                if state == "Z" and int(parent) == os.getpid():
-                    found.append(int(entry.name))
-    return found
 
 
 async def test_background_command_answers_at_once(tool_workspace: ToolWorkspace):
@@ -381,7 +356,7 @@ async def test_background_command_answers_at_once(tool_workspace: ToolWorkspace)
     listed = await tool_workspace.result("shell", command=f"ps -o args= -p {result['pid']}")
     assert "607.25" in listed["stdout"]
     await tool_workspace.result("shell", command=f"kill -- -{result['pid']}")
-    await eventually(lambda: processes_with("607.25") == [])
+    await eventually(lambda: tool_workspace.processes_with("607.25") == [])
 
 
 async def test_background_command_that_fails_at_once_says_so(tool_workspace: ToolWorkspace):
@@ -396,7 +371,7 @@ async def test_job_end_stops_background_commands(tool_workspace: ToolWorkspace):
     """Decision 22: the worker ends them all."""
     await tool_workspace.result("shell", command="setsid sleep 608.25; true", background=True)
     await tool_workspace.close()
-    assert processes_with("608.25") == []
+    assert tool_workspace.processes_with("608.25") == []
 
 
 async def test_killed_supervisor_does_not_hang_the_call(tool_workspace: ToolWorkspace):
@@ -404,12 +379,12 @@ async def test_killed_supervisor_does_not_hang_the_call(tool_workspace: ToolWork
     output = await tool_workspace.call("shell", command="kill -9 $PPID; sleep 609.25; true", timeout_s=20)
     assert output.is_error
     assert output.result["signal"] == signal.SIGKILL.name
-    await eventually(lambda: processes_with("609.25") == [])
+    await eventually(lambda: tool_workspace.processes_with("609.25") == [])
 
 
-async def test_shell_that_is_missing_is_a_refusal(tool_workspace: ToolWorkspace, tmp_path: Path):
+async def test_shell_that_is_missing_is_a_refusal(directory_workspace: DirectoryWorkspace, tmp_path: Path):
     """The model is told; the job goes on."""
     launch = Launch(environment={}, python=("/nonexistent/python",), output_dir=tmp_path / "o")
-    shell = Shell(Workspace(tool_workspace.path), launch, BackgroundJobs(), SystemClock())
+    shell = Shell(Workspace(directory_workspace.path), launch, BackgroundJobs(), SystemClock())
     output = await shell.execute({"command": "true"}, ToolContext(job_id="j", call_id="c"))
     assert output.result["code"] == "not_started"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NewType
+from typing import Any, NewType, cast
 
 JobId = NewType("JobId", str)
 
@@ -138,8 +138,11 @@ class Job:
     @property
     def exit_code(self) -> int | None:
         """Of its command, negative for a signal's number; None without a command, or before its end."""
-        value: Any = self.result.get("value") if isinstance(self.result, dict) else None  # type: ignore[union-attr]
-        code: Any = value.get("exit_code") if self.spec.command and isinstance(value, dict) else None
+        result: Any = self.result
+        if self.spec.command is None or not isinstance(result, dict):
+            return None
+        value: Any = cast("dict[str, Any]", result).get("value")
+        code: Any = cast("dict[str, Any]", value).get("exit_code") if isinstance(value, dict) else None
         return code if isinstance(code, int) else None
 
     def moved(self, state: JobState, **changes: Any) -> Job:

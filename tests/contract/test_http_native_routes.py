@@ -34,7 +34,7 @@ async def provider() -> AsyncIterator[FakeProvider]:
 @pytest.fixture
 async def served(home: Path, provider: FakeProvider) -> AsyncIterator[Wired]:
     """An orchestrator whose providers are the fake."""
-    keys = {"OPENAI_API_KEY": SECRET, "ANTHROPIC_API_KEY": ANTHROPIC_KEY}
+    keys: dict[str, Any] = {"OPENAI_API_KEY": SECRET, "ANTHROPIC_API_KEY": ANTHROPIC_KEY}
     async with wired(home, model_base_url=provider.url, **keys) as running:
         yield running
     remove_sockets(running)
@@ -241,7 +241,7 @@ async def test_tools_that_the_agent_runs_itself_and_their_arguments_pass(
     tool = {"name": "fetch", "input_schema": {"type": "object", "properties": {"url": {"type": "string"}}}}
     call = {"type": "tool_use", "id": "t", "name": "fetch", "input": {"url": "http://x", "type": "image"}}
     result = {"type": "tool_result", "tool_use_id": "t", "content": "ok"}
-    body = {
+    body: dict[str, Any] = {
         **SAID,
         "model": "m",
         "tools": [

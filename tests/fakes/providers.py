@@ -311,8 +311,8 @@ def anthropic_whole(reply: Say) -> Body:
 
 def responses_whole(reply: Say) -> Body:
     """A response that is not streamed."""
-    part = {"type": "output_text", "text": reply.text, "annotations": []}
-    item = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [part]}
+    part: Body = {"type": "output_text", "text": reply.text, "annotations": []}
+    item: Body = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [part]}
     return {
         "id": "r",
         "object": "response",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -82,7 +82,7 @@ def frame(message: Any) -> bytes:
 @asynccontextmanager
 async def message_streams(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, limit_bytes: int = MAX_FRAME_BYTES
-) -> AsyncIterator[tuple[Incoming, Outgoing]]:
+) -> AsyncGenerator[tuple[Incoming, Outgoing]]:
     """The messages of a connection, both ways, for as long as the context lasts."""
     to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)

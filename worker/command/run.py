@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
@@ -52,7 +53,7 @@ class CommandRun:
         Raises:
             OSError: it could not be started.
         """
-        tree = await self._start(text, directory, environment)
+        tree = await self._started(text, directory, environment)
         try:
             code = await tree.exit_code()
             with anyio.move_on_after(_DRAIN_S):  # a process that lives on may hold the pipes
@@ -66,6 +67,18 @@ class CommandRun:
             self._err.close()
         return Ended(code, out, err)
 
+    async def _started(self, text: str, directory: Path, environment: Mapping[str, str]) -> ProcessTree:
+        """Start it; a command that was called off while it started is ended again."""
+        starting = asyncio.create_task(self._start(text, directory, environment))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            with anyio.CancelScope(shield=True), suppress(OSError):
+                await (await starting).end()
+            self._out.close()
+            self._err.close()
+            raise
+
     async def _start(self, text: str, directory: Path, environment: Mapping[str, str]) -> ProcessTree:
         shell = shutil.which("bash") or "/bin/sh"
         with ExitStack() as ends:
@@ -74,15 +87,14 @@ class CommandRun:
                 pipes.append(await output.open_pipe())
                 ends.callback(os.close, pipes[-1])
             try:
-                with anyio.CancelScope(shield=True):
-                    return await ProcessTree.start(
-                        [shell, "-c", text],
-                        python=(sys.executable,),
-                        directory=directory,
-                        environment=environment,
-                        out=pipes[0],
-                        err=pipes[1],
-                    )
+                return await ProcessTree.start(
+                    [shell, "-c", text],
+                    python=(sys.executable,),
+                    directory=directory,
+                    environment=environment,
+                    out=pipes[0],
+                    err=pipes[1],
+                )
             except OSError:
                 self._out.close()
                 self._err.close()

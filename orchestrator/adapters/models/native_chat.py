@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from orchestrator.adapters.models.native_form import (
     SHOWN_MODEL,
@@ -11,12 +10,12 @@ from orchestrator.adapters.models.native_form import (
     event,
     parameters_text,
     pieces,
+    role_of,
     text_of,
 )
 from orchestrator.ports.models import ModelAnswer, ModelMessage, ModelRequest, ModelTool, ModelToolCall
 
 _ID = "chatcmpl-portside"
-_ROLES = {"developer": "system"}
 
 
 class ChatForm:
@@ -48,10 +47,9 @@ class ChatForm:
 
 
 def _message(message: Json) -> ModelMessage:
-    role: Any = message["role"]
     calls: list[Json] = message.get("tool_calls") or []
     return ModelMessage(
-        _ROLES.get(role, role),
+        role_of(message),
         text_of(message.get("content")),
         message.get("tool_call_id"),
         tuple(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
 from orchestrator.domain.native.names import JOB_MODEL
 from orchestrator.ports.models import ModelAnswer, ModelRequest
 
 Json = dict[str, Any]
+Role = Literal["system", "user", "assistant", "tool"]
 SHOWN_MODEL = JOB_MODEL
 PIECE_CHARS = 24
 
@@ -32,6 +33,20 @@ class NativeForm(Protocol):
     def events(self, answer: ModelAnswer) -> Iterator[bytes]:
         """An answer as server-sent events."""
         ...
+
+
+def role_of(message: Json) -> Role:
+    """Whose message it is; OpenAI's newer word for `system` counts as that.
+
+    Raises:
+        ValueError: nobody's.
+    """
+    role: Any = message["role"]
+    if role == "developer":
+        return "system"
+    if role not in {"system", "user", "assistant", "tool"}:
+        raise ValueError(f"unknown role {str(role)[:40]!r}")
+    return role
 
 
 def text_of(content: Any) -> str:

@@ -11,12 +11,12 @@ from orchestrator.adapters.models.native_form import (
     event,
     parameters_text,
     pieces,
+    role_of,
     text_of,
 )
 from orchestrator.ports.models import ModelAnswer, ModelMessage, ModelRequest, ModelTool, ModelToolCall
 
 _ID = "resp_portside"
-_ROLES = {"developer": "system"}
 
 
 class ResponsesForm:
@@ -82,8 +82,7 @@ def _empty(item: Json) -> Json:
 def _with_item(messages: list[ModelMessage], item: Json) -> list[ModelMessage]:
     kind = item.get("type", "message")
     if kind == "message":
-        role: Any = item["role"]
-        return [*messages, ModelMessage(_ROLES.get(role, role), text_of(item["content"]))]
+        return [*messages, ModelMessage(role_of(item), text_of(item["content"]))]
     if kind == "function_call":
         call = ModelToolCall(item["call_id"], item["name"], item["arguments"])
         if messages and messages[-1].role == "assistant":
@@ -99,7 +98,7 @@ def _with_item(messages: list[ModelMessage], item: Json) -> list[ModelMessage]:
 def _output(answer: ModelAnswer) -> list[Json]:
     output: list[Json] = []
     if answer.content or not answer.tool_calls:
-        part = {"type": "output_text", "text": answer.content, "annotations": [], "logprobs": []}
+        part: Json = {"type": "output_text", "text": answer.content, "annotations": [], "logprobs": []}
         output.append(
             {
                 "type": "message",

@@ -107,7 +107,7 @@ def _openai_part(part: Body) -> Iterator[str]:
     if kind not in fields.OPENAI_PARTS:
         yield f"content of type {str(kind)[:_SHOWN]!r} is not passed on from a job"
     inner: Any = part.get("file") if kind == "file" else part
-    holder = cast("Body", inner) if isinstance(inner, dict) else {}
+    holder: Body = cast("Body", inner) if isinstance(inner, dict) else {}
     if holder.get("file_id") is not None:
         yield _stored_file()
     image: Any = part.get("image_url")

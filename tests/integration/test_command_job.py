@@ -224,6 +224,17 @@ async def test_long_output_keeps_its_beginning_and_its_end(
     assert reported(orchestrator)["message"].endswith("last")
 
 
+async def test_a_line_is_told_while_the_command_goes_on(
+    orchestrator: WorkerOrchestrator, tmp_path: Path
+) -> None:
+    command = "echo first; until [ -e go ]; do sleep 0.05; done; echo second"
+    process = await start(orchestrator, tmp_path, command)
+    await eventually(lambda: output(orchestrator) == "first\n", 30.0)
+    (tmp_path / "workspace" / "go").touch()
+    await ended(process)
+    assert output(orchestrator) == "first\nsecond\n"
+
+
 async def test_granted_secrets_reach_the_command_and_no_event(
     orchestrator: WorkerOrchestrator, tmp_path: Path
 ) -> None:

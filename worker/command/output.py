@@ -13,7 +13,7 @@ from worker.events import EventSink
 from worker.protocol.events import OutputData
 from worker.tools.terminal_text import TerminalText
 
-EVENT_CHARS = 16_000
+EVENT_CHARS = 12_000
 MAX_EVENT_BYTES = 4 * 1024 * 1024
 TAIL_CHARS = 8_000
 _PAUSE_S = 0.25
@@ -59,6 +59,8 @@ class OutputEvents(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Called by the loop: a piece came."""
         self._take(self._terminal.feed(self._decoder.decode(data)))
+        if self._timer is None and not self._finished:
+            self._timer = asyncio.get_running_loop().call_later(_PAUSE_S, self._pause_over)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by the loop: every writer has closed the pipe, or we did."""
@@ -73,6 +75,8 @@ class OutputEvents(asyncio.Protocol):
         """Tell what is left; answers the end of the stream's text."""
         if not self._finished:
             self._finished = True
+            if self._timer is not None:
+                self._timer.cancel()
             rest = self._decoder.decode(b"", final=True)
             self._take(self._terminal.feed(rest) + self._terminal.finish())
             self._tell_waiting()
@@ -95,8 +99,6 @@ class OutputEvents(asyncio.Protocol):
             cut = self._waiting.rfind("\n", 0, EVENT_CHARS) + 1 or EVENT_CHARS
             piece, self._waiting = self._waiting[:cut], self._waiting[cut:]
             self._emit(piece)
-        if self._waiting and self._timer is None and not self._finished:
-            self._timer = asyncio.get_running_loop().call_later(_PAUSE_S, self._pause_over)
 
     def _keep(self, text: str) -> None:
         self._tail.append(text)
@@ -105,18 +107,12 @@ class OutputEvents(asyncio.Protocol):
             self._tail_chars -= len(self._tail.popleft())
 
     def _pause_over(self) -> None:
-        """Tell the lines that are whole; a line without an end waits once more, then goes as it is."""
+        """Tell the lines that are whole; the one that is being written waits for its end."""
         self._timer = None
-        cut = self._waiting.rfind("\n") + 1 or len(self._waiting)
-        piece, self._waiting = self._waiting[:cut], self._waiting[cut:]
-        self._emit(piece)
-        if self._waiting:
-            self._timer = asyncio.get_running_loop().call_later(_PAUSE_S, self._pause_over)
+        self._take(self._terminal.release())
+        self._tell_waiting()
 
     def _tell_waiting(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         if self._waiting:
             self._emit(self._waiting)
             self._waiting = ""

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
-from http import HTTPStatus
 
 import h11
 import httpx
 
 from tool_registry.errors import PortsideError
 from worker.protocol.problems import MEDIA_TYPE, Problem
+from worker.relay.refusals import for_sdk, problem_of
 from worker.relay.rules import MAX_BODY_BYTES, Header, Refused, Target, returned, sent, target_of
 from worker.relay.upstream import NativeRequest, Upstream
 
@@ -108,36 +107,39 @@ class Exchange:
     async def _answer(self, request: NativeRequest) -> None:
         try:
             async with self._upstream.open(request) as answer:
-                headers = [*returned(answer.headers.items()), ("transfer-encoding", "chunked")]
-                await self._send(_response(answer.status_code, headers))
-                async for chunk in answer.aiter_raw():
-                    await self._send(h11.Data(data=chunk))
-                await self._send(h11.EndOfMessage())
+                if answer.headers.get("content-type", "").startswith(MEDIA_TYPE):
+                    await self._pass_problem(answer)
+                else:
+                    await self._pass(answer)
         except (httpx.HTTPError, PortsideError) as error:
             _LOG.warning("a model request gave no whole answer: %s", type(error).__name__)
             if self._http.our_state is not h11.SEND_RESPONSE:
                 raise ConnectionResetError from error  # half an answer must not look like a whole one
             await self._refuse(Refused(502, "model_error", "the orchestrator gave no answer; try again"))
 
+    async def _pass(self, answer: httpx.Response) -> None:
+        headers = [*returned(answer.headers.items()), ("transfer-encoding", "chunked")]
+        await self._send(_response(answer.status_code, headers))
+        async for chunk in answer.aiter_bytes():
+            await self._send(h11.Data(data=chunk))
+        await self._send(h11.EndOfMessage())
+
+    async def _pass_problem(self, answer: httpx.Response) -> None:
+        headers, body = for_sdk(Problem.model_validate_json(await answer.aread()))
+        kept = [one for one in returned(answer.headers.items()) if one[0] == "retry-after"]
+        await self._whole(answer.status_code, [*kept, *headers], body)
+
     async def _refuse(self, refused: Refused) -> None:
         if self._http.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
             return
-        problem = Problem(
-            title=HTTPStatus(refused.status).phrase,
-            status=refused.status,
-            code=refused.code,
-            detail=refused.detail,
-        )
-        body = json.dumps(problem.model_dump(mode="json", exclude_none=True)).encode()
-        headers = [
-            ("content-type", MEDIA_TYPE),
-            ("content-length", str(len(body))),
-            ("connection", "close"),
-        ]
+        headers, body = for_sdk(problem_of(refused))
         with suppress(ConnectionError):
-            await self._send(_response(refused.status, headers))
-            await self._send(h11.Data(data=body))
-            await self._send(h11.EndOfMessage())
+            await self._whole(refused.status, [*headers, ("connection", "close")], body)
+
+    async def _whole(self, status: int, headers: Sequence[Header], body: bytes) -> None:
+        await self._send(_response(status, headers))
+        await self._send(h11.Data(data=body))
+        await self._send(h11.EndOfMessage())
 
     async def _next(self) -> object:
         """The next event of the request."""

@@ -197,7 +197,7 @@ async def test_the_deadline_ends_the_command(orchestrator: WorkerOrchestrator, t
     await ended(await start(orchestrator, tmp_path, "sleep 300"))
     report = reported(orchestrator)
     assert report["outcome"] == "limit"
-    assert report["reason"].startswith("the deadline")
+    assert report["reason"].startswith("deadline")
 
 
 async def test_what_a_command_leaves_running_ends_with_it(

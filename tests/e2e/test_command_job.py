@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
+import signal
+import threading
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +18,7 @@ import pytest
 
 from tests.fakes.providers import Call, FakeProvider, Say, Seen, fake_provider
 from tests.support.command_line import CommandLine, Ran
+from tests.support.mcp import alive
 
 pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(300)]
 
@@ -254,6 +259,34 @@ async def test_a_command_that_fails_or_runs_on_ends_its_job_and_keeps_its_change
     assert reason in job["reason"]
     assert job["exit_code"] == (4 if state == "failed" else None)
     assert "+half" in ran.lines[-1]["diff"]
+
+
+def test_a_cancelled_command_ends_with_all_it_started_and_hears_no_prompts(command_line: CommandLine) -> None:
+    """BR-108."""
+    command = "echo half > half.txt; sleep 200 & echo ready; wait"
+    started = json.loads(command_line.run("run", "--exec", command, "--detach", "--json").out)
+    try:
+        job_id = started["job"]["id"]
+        watching = command_line.start("jobs", "attach", job_id, "--json")
+        assert watching.stdout is not None
+        for line in watching.stdout:
+            if json.loads(line).get("event", {}).get("type") == "output":
+                break
+        prompted = command_line.run("jobs", "prompt", job_id, "hello")
+        assert (prompted.exit_code, "takes no prompts" in prompted.err) == (1, True)
+        cancelled = json.loads(command_line.run("jobs", "cancel", job_id, "--wait", "--json").out)
+        assert cancelled["state"] == "cancelled"
+        watching.communicate(timeout=60)
+        assert "+half" in command_line.run("jobs", "diff", job_id).out
+        shown = command_line.run("jobs", "show", job_id).out
+        assert command in shown
+    finally:
+        pid = int(started["stop"].split()[-1])
+        os.kill(pid, signal.SIGTERM)
+        deadline = time.monotonic() + 30
+        while alive(pid):
+            assert time.monotonic() < deadline, "its orchestrator does not end"
+            threading.Event().wait(0.05)
 
 
 async def test_a_script_is_the_model_of_a_command_too(command_line: CommandLine, tmp_path: Path) -> None:

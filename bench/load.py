@@ -69,7 +69,8 @@ def _result(body: bytes) -> Any:
 
 
 def _request(address: Address, tool_name: str, text: str) -> tuple[bytes, bytes]:
-    body = json.dumps({"tool_name": tool_name, "params": {"text": text}}).encode()
+    # compact, as the worker's client writes it
+    body = json.dumps({"tool_name": tool_name, "params": {"text": text}}, separators=(",", ":")).encode()
     head = (
         f"POST /worker/{address.job_id}/tools/execute HTTP/1.1\r\n"
         f"Host: portside\r\nAccept: */*\r\nAccept-Encoding: gzip, deflate\r\nConnection: keep-alive\r\n"

@@ -7,6 +7,7 @@ where. Then every line on standard input is answered with the CPU seconds that t
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import resource
@@ -148,6 +149,7 @@ async def serve(target: Target, home: Path) -> None:
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
     async with target(home) as address:
+        gc.freeze()  # as the orchestrator does when it has started
         print(json.dumps(asdict(address)), flush=True)
         while await lines.readline():
             used = resource.getrusage(resource.RUSAGE_SELF)

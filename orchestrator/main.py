@@ -359,7 +359,11 @@ async def _open_jobs(base: _Base, tools: _Tools, outside: Outside) -> _Jobs:
         membership=tools.membership,
         settings=SupervisorSettings(
             base.instance,
-            PlanRules(settings.max_running_jobs, settings.register_timeout_s),
+            PlanRules(
+                settings.max_running_jobs,
+                settings.max_running_jobs_per_network or settings.max_running_jobs,
+                settings.register_timeout_s,
+            ),
             stop_grace_s=settings.stop_grace_s,
         ),
     )

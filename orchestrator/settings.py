@@ -48,6 +48,7 @@ class Settings(BaseSettings):
     network: str = "local"
     agent: str = "coder"
     max_running_jobs: int = Field(default=20, ge=1)
+    max_running_jobs_per_network: int | None = Field(default=None, ge=1)
     register_timeout_s: float = Field(default=60.0, gt=0)
     token_lifetime_s: float = Field(default=3600.0, ge=10)
     stop_grace_s: float = Field(default=20.0, ge=0)

@@ -21,7 +21,7 @@ from orchestrator.cli import (
     tools_commands,
 )
 from orchestrator.cli.failures import FAILED, INTERRUPTED, CommandFailed
-from orchestrator.cli.visible import one_line
+from orchestrator.cli.visible import visible
 
 app = typer.Typer(name="portside", no_args_is_help=True, pretty_exceptions_enable=False)
 app.command("run")(run_command.run)
@@ -37,7 +37,7 @@ _LONGEST_ERROR = 2000
 
 
 def main() -> None:
-    """Run the command line; one line says what went wrong, and the exit code which kind."""
+    """Run the command line; a message says what went wrong, and the exit code which kind."""
     arguments, debug = without_debug(sys.argv[1:])
     try:
         code = app(args=arguments, prog_name="portside", standalone_mode=False)
@@ -51,7 +51,7 @@ def main() -> None:
         if debug:
             raise
         message, code = _told(error)
-        sys.stderr.write(f"portside: {one_line(message, _LONGEST_ERROR)}\n")
+        sys.stderr.write(f"portside: {visible(message)[:_LONGEST_ERROR]}\n")
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -133,6 +134,7 @@ async def embedded(
         try:
             with own_home(settings.home):
                 orchestrator = await _started(settings, engine)
+                gc.freeze()  # what was loaded up to here stays: no collection need walk through it again
                 try:
                     yield
                 finally:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from orchestrator.domain.jobs import Job, JobId, JobMode, JobState
+from orchestrator.domain.queue import next_jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +41,15 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class PlanRules:
-    """Bounds of the plan."""
+    """Bounds of the plan.
+
+    Attributes:
+        max_running: jobs under way together.
+        max_running_per_network: of one network.
+    """
 
     max_running: int = 20
+    max_running_per_network: int = 20
     register_timeout_s: float = 60.0
     finish_grace_s: float = 20.0
 
@@ -119,21 +126,36 @@ def plan(
     hosted = {job.id: job for job in jobs if job.spec.mode is JobMode.HOSTED}
     sandboxes = {one.name: one for one in observed}
     actions: list[Action] = []
-    running = sum(1 for job in hosted.values() if job.state.active)
-    for job in sorted(hosted.values(), key=lambda one: (one.created_at, one.id)):
-        if job.state is JobState.QUEUED:
-            if job.cancel_requested_at is not None:
-                actions.append(Mark(job.id, job.attempt, JobState.CANCELLED, "cancelled before it started"))
-            elif running < rules.max_running:
-                running += 1
-                if sandbox_name(job.id, job.attempt + 1) not in busy:
-                    actions.append(Launch(job.id, job.attempt + 1))
-        elif job.state.active:
-            name = sandbox_name(job.id, job.attempt)
-            if name not in busy:
-                actions.extend(_for_active(job, sandboxes.get(name), now, since, rules))
+    queued = [job for job in hosted.values() if job.state is JobState.QUEUED]
+    active = [job for job in hosted.values() if job.state.active]
+    for job in active:
+        name = sandbox_name(job.id, job.attempt)
+        if name not in busy:
+            actions.extend(_for_active(job, sandboxes.get(name), now, since, rules))
+    actions.extend(
+        Mark(job.id, job.attempt, JobState.CANCELLED, "cancelled before it started")
+        for job in queued
+        if job.cancel_requested_at is not None
+    )
+    actions.extend(_for_queued(queued, active, busy, rules))
     actions.extend(_for_leftovers(hosted, sandboxes.values(), now, busy, rules))
     return actions
+
+
+def _for_queued(
+    queued: list[Job], active: list[Job], busy: AbstractSet[str], rules: PlanRules
+) -> Iterator[Action]:
+    """Launches; a job whose launch is under way counts as active before the store says so."""
+    wanted = [job for job in queued if job.cancel_requested_at is None]
+    launching = [job for job in wanted if sandbox_name(job.id, job.attempt + 1) in busy]
+    starting = next_jobs(
+        [job for job in wanted if job not in launching],
+        [*active, *launching],
+        most=rules.max_running,
+        most_per_network=rules.max_running_per_network,
+    )
+    for job in starting:
+        yield Launch(job.id, job.attempt + 1)
 
 
 def _for_active(

@@ -69,8 +69,29 @@ class _Replayed(Exception):
 
 @dataclass(slots=True)
 class _Running:
+    """A call under way, or its answer; a future is made only where a repeat waits for it."""
+
     call: WorkerCall
-    answer: asyncio.Future[CallAnswer]
+    answer: CallAnswer | None = None
+    waited_for: asyncio.Future[CallAnswer] | None = None
+
+    async def outcome(self) -> CallAnswer:
+        """The answer, or what the call raised."""
+        if self.answer is not None:
+            return self.answer
+        if self.waited_for is None:
+            self.waited_for = asyncio.get_running_loop().create_future()
+        return await asyncio.shield(self.waited_for)
+
+    def ended(self, answer: CallAnswer) -> None:
+        self.answer = answer
+        if self.waited_for is not None:
+            self.waited_for.set_result(answer)
+
+    def broke(self, error: BaseException) -> None:
+        if self.waited_for is not None:
+            self.waited_for.set_exception(error)
+            self.waited_for.exception()  # whoever waits raises it; all of them may be gone
 
 
 class ExecutionService:
@@ -115,11 +136,11 @@ class ExecutionService:
         known = self._calls.get(place)
         if known is not None:
             _same(known.call, call)
-            return await asyncio.shield(known.answer)
+            return await known.outcome()
         entry = self._registry.get(call.tool_name)
         # A server does not cancel a request whose connection is lost: the call runs to its end, and a
         # worker that asks again gets this answer.
-        running = self._calls[place] = _Running(call, asyncio.get_running_loop().create_future())
+        running = self._calls[place] = _Running(call)
         try:
             if entry is not None and _repeatable(entry):
                 answer = await self._run(job, call)
@@ -127,10 +148,9 @@ class ExecutionService:
                 answer = await self._run_once(job, call, key)
         except BaseException as error:
             del self._calls[place]
-            running.answer.set_exception(error)
-            running.answer.exception()  # whoever waits raises it; nobody may be waiting
+            running.broke(error)
             raise
-        running.answer.set_result(answer)
+        running.ended(answer)
         if _not_run(answer) or len(call.raw) > _REMEMBERED_BYTES:
             del self._calls[place]
         elif len(self._calls) > _REMEMBERED:
@@ -139,7 +159,7 @@ class ExecutionService:
 
     def _forget_oldest(self) -> None:
         for place, known in self._calls.items():
-            if known.answer.done():
+            if known.answer is not None:
                 del self._calls[place]
                 return
 

@@ -129,14 +129,15 @@ class WorkerReports:
 
     async def events(self, job: Job, events: Sequence[NewEvent]) -> None:
         """Store the worker's events, sensitive arguments masked; those it sent before are left out."""
-        await self._parts.timeline.append(job.id, [self._masked(event) for event in events])
+        await self._parts.timeline.append(job.id, [self._completed(event) for event in events])
 
-    def _masked(self, event: NewEvent) -> NewEvent:
+    def _completed(self, event: NewEvent) -> NewEvent:
+        """With what only the registry knows of a tool: its source and its sensitive arguments."""
         entry = self._registry.get(event.data["tool_name"]) if event.type == "tool_use" else None
-        if entry is None or not entry.traits.sensitive:
+        if entry is None:
             return event
         params = masked(event.data["params"], entry.traits.sensitive)
-        return replace(event, data={**event.data, "params": params})
+        return replace(event, data={**event.data, "params": params, "source": entry.traits.source})
 
     async def status(self, job: Job, state: str, message: str | None, iteration: int) -> None:
         """Where the worker stands; it is heard of, and what it says is in the timeline."""

@@ -148,6 +148,8 @@ async def test_events_are_masked_again_when_they_arrive(orchestrator: Wired) -> 
         {"type": "tool_use", "seq": 2, "at": AT, "data": use},
     ]
     assert (await worker.post("events", {"events": sent})).status_code == 204
+    (stored,) = await orchestrator.events(worker.job_id, "tool_use")
+    assert stored["source"] == "mcp"  # the worker knows a proxy only
     told = str(await orchestrator.events(worker.job_id))
     assert orchestrator.tools.secret not in told
     assert "private" not in told

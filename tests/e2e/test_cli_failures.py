@@ -20,13 +20,14 @@ SCRIPTED = f"scripted:{SCRIPT}"
 
 
 def refused(ran: Ran, exit_code: int, text: str) -> None:
-    """The command ended with this code and one line on standard error."""
+    """The command ended with this code and one message on standard error, whose further lines are indented."""
     assert ran.exit_code == exit_code, ran.out + ran.err
-    *before, last = ran.err.splitlines()
-    assert last.startswith("portside: "), ran.err
-    assert text in last
+    before, found, message = ran.err.rpartition("portside: ")
+    assert found, ran.err
+    assert text in message
+    assert all(line.startswith("  ") for line in message.splitlines()[1:]), ran.err
     assert "Traceback" not in ran.err + ran.out
-    assert not any(line.startswith("portside: ") for line in before)
+    assert "portside: " not in before
 
 
 @pytest.fixture

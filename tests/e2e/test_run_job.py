@@ -58,6 +58,13 @@ def test_a_job_repairs_a_repository_with_every_kind_of_tool(
         ("network_release", "ok"),
         ("finish", "ok"),
     ]
+    assert {one["tool_name"]: one["source"] for one in _events(ran.lines, "tool_use")} == {
+        "notes_search": "mcp",
+        "calc": "wasm",
+        "network_claim": "network",
+        "network_release": "network",
+        **dict.fromkeys(("list_dir", "read_file", "shell", "apply_patch", "write_file", "finish"), "local"),
+    }
     (contract,) = _events(ran.lines, "contract")
     assert contract["identical"]
     assert contract["catalog_hash"] == contract["request_hash"]

@@ -41,15 +41,6 @@ MIB = 2**20
 
 
 @pytest.fixture
-async def boxes(docker_endpoint: str, worker_image: str) -> AsyncIterator[Sandboxes]:
-    engine = DockerEngine(docker_endpoint)
-    made = Sandboxes(engine, worker_image)
-    yield made
-    await made.remove_all()
-    await engine.close()
-
-
-@pytest.fixture
 def api(docker_endpoint: str) -> Iterator[Any]:
     """An operator with the SDK in hand, beside the adapter; Any, as its stubs leave most answers open."""
     client = APIClient(base_url=docker_endpoint, version="1.41")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,15 +18,6 @@ from container.engine.errors import EngineError, ImageMissing
 from tests.support.sandboxes import Sandboxes
 
 pytestmark = pytest.mark.docker
-
-
-@pytest.fixture
-async def boxes(docker_endpoint: str, worker_image: str) -> AsyncIterator[Sandboxes]:
-    engine = DockerEngine(docker_endpoint)
-    made = Sandboxes(engine, worker_image)
-    yield made
-    await made.remove_all()
-    await engine.close()
 
 
 @pytest.fixture

@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from container.adapters.docker.engine import DockerEngine
 from container.engine.sandbox import Limits
 from tests.support.sandboxes import Sandboxes, socket_directory
 
 pytestmark = pytest.mark.docker
 
 LOOK = Path(__file__).parent.parent / "support" / "sandbox_probe.py"
-
-
-@pytest.fixture
-async def boxes(docker_endpoint: str, worker_image: str) -> AsyncIterator[Sandboxes]:
-    engine = DockerEngine(docker_endpoint)
-    made = Sandboxes(engine, worker_image)
-    yield made
-    await made.remove_all()
-    await engine.close()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
@@ -23,6 +23,7 @@ from container.adapters.docker.engine import DockerEngine
 from container.adapters.docker.image import WorkerImage
 from container.adapters.docker.private_daemon import PrivateDaemon
 from container.engine.errors import EngineError, EngineUnavailable
+from tests.support.sandboxes import Sandboxes
 
 
 @pytest.fixture(scope="session")
@@ -52,6 +53,16 @@ def worker_image(docker_endpoint: str) -> str:
         return asyncio.run(built_image(docker_endpoint))
     except EngineError as error:
         missing(f"the worker image can't be built: {error.message}")
+
+
+@pytest.fixture
+async def boxes(docker_endpoint: str, worker_image: str) -> AsyncIterator[Sandboxes]:
+    """Sandboxes on the real engine, removed at the end."""
+    engine = DockerEngine(docker_endpoint)
+    made = Sandboxes(engine, worker_image)
+    yield made
+    await made.remove_all()
+    await engine.close()
 
 
 async def built_image(endpoint: str) -> str:

@@ -155,6 +155,28 @@ def test_the_oldest_queued_jobs_are_launched_first() -> None:
     assert actions == [Launch(JobId("j1"), 1), Launch(JobId("j2"), 1)]
 
 
+def test_one_network_s_long_queue_delays_no_other() -> None:
+    queued = [
+        job(
+            JobState.QUEUED,
+            id=JobId(f"j{n}"),
+            attempt=0,
+            sandbox_id=None,
+            created_at=NOW + timedelta(seconds=n),
+            spec=JobSpec("t", "t", network="busy" if n < 3 else "other"),
+        )
+        for n in range(4)
+    ]
+    rules = PlanRules(max_running=3, max_running_per_network=2)
+    assert plan(queued, [], NOW, rules=rules) == [
+        Launch(JobId("j0"), 1),
+        Launch(JobId("j3"), 1),
+        Launch(JobId("j1"), 1),
+    ]
+    one_each = PlanRules(max_running=3, max_running_per_network=1)
+    assert plan(queued, [], NOW, rules=one_each) == [Launch(JobId("j0"), 1), Launch(JobId("j3"), 1)]
+
+
 def test_a_queued_job_under_way_takes_its_place() -> None:
     """It counts as running before the store says so."""
     queued = [

@@ -42,7 +42,7 @@ class Discovery:
         """
         if self.endpoint is None:
             tried = "\n".join(
-                f"  {at.source}: {reason.removesuffix(START_ONE)}" for at, reason in self.silent
+                f"  {at.source}: {reason.removesuffix(START_ONE).rstrip()}" for at, reason in self.silent
             )
             raise EngineUnavailable(f"no container engine answers. {START_ONE}\n{tried}")
         return self.endpoint

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from orchestrator.cli.visible import one_line
 
+_LAST_LINES = 12
 _STATE_STYLE = {
     "completed": "bold green",
     "failed": "bold red",
@@ -85,7 +86,17 @@ class TimelinePrinter:
 
     def _log(self, data: dict[str, Any]) -> Text:
         style = {"warning": "yellow", "error": "red"}.get(data["level"], "dim")
-        return Text(f"{data['level']:<10} {one_line(data['text'])}", style=style)
+        text = _end_of(data["text"]) if data["level"] == "error" else one_line(data["text"])
+        return Text(f"{data['level']:<10} {text}", style=style)
+
+
+def _end_of(text: str) -> str:
+    """One line as it is; of several the last ones, where a traceback names its error."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    if len(lines) < 2:
+        return one_line(text)
+    left_out = [f"({len(lines) - _LAST_LINES} lines before)"] if len(lines) > _LAST_LINES else []
+    return "".join(f"\n    {one_line(line)}" for line in [*left_out, *lines[-_LAST_LINES:]])
 
     def _output(self, data: dict[str, Any]) -> Text | None:
         lines = [one_line(line) for line in data["text"].splitlines() if line.strip()]

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from signal import Signals
 
 from orchestrator.domain.jobs import Job, JobId, JobMode, JobState
 from orchestrator.domain.queue import next_jobs
@@ -212,7 +213,14 @@ def _exit_verdict(job: Job, sandbox: Observed, now: datetime) -> tuple[JobState,
         return JobState.FAILED, "killed (SIGKILL), not by its memory limit"
     if sandbox.error:
         return JobState.FAILED, f"container did not run: {sandbox.error[:500]}"
+    signal_name = _SIGNALS.get(sandbox.exit_code or 0)
+    if signal_name is not None:
+        return JobState.FAILED, f"worker was killed by {signal_name} without a report"
     return JobState.FAILED, f"worker exited with code {sandbox.exit_code} without a report"
+
+
+# As a shell says it: 128 and the signal's number. Those that engines send are told apart above.
+_SIGNALS = {128 + one.value: one.name for one in Signals}
 
 
 def _limit(job: Job) -> str:

@@ -22,5 +22,5 @@ class Membership(Protocol):
         ...
 
     async def acknowledge(self, instance_id: str, call_ids: Collection[str]) -> None:
-        """The model has seen the results of these calls."""
+        """The model was shown the results of these inbox calls, and of no other since the last time."""
         ...

@@ -45,14 +45,19 @@ class ModelService:
         if request.model not in {"", job.spec.model}:
             raise BadRequest("a job is answered by its own model; leave the model out")
         await self._membership.heartbeat(job.instance_id)
-        seen = [f"{job.attempt}:{call_id}" for call_id in _inbox_calls(request.messages)]
-        if seen:
-            await self._membership.acknowledge(job.instance_id, seen)
         async with self._budgets.request(job, estimate_tokens=_estimate(request)) as charge:
+            await self._prove_receipt(job, request.messages)
             messages = tuple([await self._resolved(job, message) for message in request.messages])
             answer = await self._answer(replace(request, model=job.spec.model, messages=messages))
             await charge.answered(answer.usage.input_tokens + answer.usage.output_tokens)
             return answer
+
+    async def _prove_receipt(self, job: Job, messages: Sequence[ModelMessage]) -> None:
+        """Messages that the model is shown are received; those of a call that failed wait again."""
+        calls = _inbox_calls(messages)
+        if calls:
+            seen = [f"{job.attempt}:{call_id}" for call_id, is_error in calls.items() if not is_error]
+            await self._membership.acknowledge(job.instance_id, seen)
 
     async def _answer(self, request: ModelRequest) -> ModelAnswer:
         try:
@@ -92,11 +97,11 @@ def _estimate(request: ModelRequest) -> int:
     return sum(map(len, texts)) // _CHARS_PER_TOKEN
 
 
-def _inbox_calls(messages: Sequence[ModelMessage]) -> list[str]:
-    """Ids of the inbox calls whose results the model is shown for the first time: those of the last turn."""
+def _inbox_calls(messages: Sequence[ModelMessage]) -> dict[str, bool]:
+    """The answered inbox calls of the last turn, shown for the first time; True where it is an error."""
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].role == "assistant":
-            answered = {one.tool_call_id for one in messages[index + 1 :]}
-            calls = messages[index].tool_calls
-            return [one.id for one in calls if one.name == _INBOX and one.id in answered]
-    return []
+            answers = {one.tool_call_id: one.is_error for one in messages[index + 1 :]}
+            calls = (one.id for one in messages[index].tool_calls if one.name == _INBOX)
+            return {call_id: answers[call_id] for call_id in calls if call_id in answers}
+    return {}

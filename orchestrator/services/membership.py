@@ -28,6 +28,5 @@ class NetworkMembership:
         await self._service.leave(instance_id, reason)
 
     async def acknowledge(self, instance_id: str, call_ids: Collection[str]) -> None:
-        """The model has seen the results of these calls."""
-        for call_id in call_ids:
-            await self._service.mail.acknowledge_inbox(instance_id, call_id)
+        """The model was shown the results of these inbox calls, and of no other since the last time."""
+        await self._service.mail.acknowledge_inbox(instance_id, call_ids)

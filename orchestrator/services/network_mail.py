@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -16,7 +16,9 @@ from orchestrator.domain.network.threads import (
     MessageKind,
     Participant,
     Thread,
+    is_mcp_call,
     others_in,
+    proves_receipt,
     spoken_in,
     with_live,
 )
@@ -140,8 +142,9 @@ class NetworkMail:
     async def inbox(self, actor: Actor) -> Inbox:
         """Hand out what waits for the actor, in order.
 
-        The call proves that its instance received what earlier calls were handed. The same call again is
-        handed the same, and proves nothing.
+        A call of an MCP session proves that its instance received what the session's earlier calls were
+        handed: nothing else does there. Other calls prove nothing, as two of them may stand in one turn of
+        a model that has seen neither result. The same call again is handed the same.
 
         Raises:
             Refused: `not_a_member`.
@@ -155,7 +158,7 @@ class NetworkMail:
                 [
                     one.delivered(now)
                     for one in held
-                    if one.held_by == actor.instance_id and one.held_call != actor.call_id
+                    if one.held_by == actor.instance_id and proves_receipt(actor.call_id, one.held_call)
                 ]
             )
             inbox = _bounded(_open_items(tx, actor))
@@ -167,9 +170,10 @@ class NetworkMail:
 
         return await self._store.change(actor.network, hand_out)
 
-    async def acknowledge_inbox(self, instance_id: str, call_id: str) -> None:
-        """The model saw the result of an inbox call: what that call was handed is delivered.
+    async def acknowledge_inbox(self, instance_id: str, call_ids: Collection[str]) -> None:
+        """The model was shown the results of these inbox calls: what they were handed is delivered.
 
+        What other calls were handed, but for those of MCP sessions, it was not shown: that waits again.
         Unknown instances and calls, and calls that were acknowledged before, change nothing.
         """
         network = await self._store.network_of(InstanceId(instance_id))
@@ -178,9 +182,13 @@ class NetworkMail:
 
         def prove(tx: NetworkTransaction) -> None:
             now = self._clock.now()
-            held = tx.undelivered(InstanceId(instance_id))
+            held = [one for one in tx.undelivered(InstanceId(instance_id)) if one.held_by == instance_id]
             tx.put_deliveries(
-                [one.delivered(now) for one in held if (one.held_by, one.held_call) == (instance_id, call_id)]
+                [
+                    one.delivered(now) if one.held_call in call_ids else one.returned()
+                    for one in held
+                    if one.held_call in call_ids or not is_mcp_call(one.held_call)
+                ]
             )
 
         await self._store.change(network, prove)

@@ -31,6 +31,27 @@ turns:
   - call: [{tool: shell, arguments: {command: "echo half > half.txt; sleep 200", timeout_s: 250}}]
   - say: Done.
 """
+SPENDS = """
+turns:
+  - usage: {input_tokens: 60, output_tokens: 10}
+    say: First half.
+    call: [{tool: write_file, arguments: {path: half.txt, content: "half\\n"}}]
+  - usage: {input_tokens: 60, output_tokens: 10}
+    say: Second half.
+    call: [{tool: write_file, arguments: {path: whole.txt, content: "whole\\n"}}]
+  - usage: {input_tokens: 60, output_tokens: 10}
+    call: [{tool: write_file, arguments: {path: more.txt, content: "more\\n"}}]
+"""
+# The command ends the worker that it runs under.
+CRASHES = """
+turns:
+  - call:
+      - tool: shell
+        arguments:
+          command: >-
+            for p in /proc/[0-9]*; do case "$(tr '\\0' ' ' <$p/cmdline)" in
+            python*'-m worker ') kill -SIGNAL $${p#/proc/};; esac; done; sleep 30
+"""
 GOES_ON = """
 turns:
   - call: [{tool: write_file, arguments: {path: before.txt, content: "before\\n"}}]
@@ -146,3 +167,36 @@ def test_a_job_that_outgrows_its_memory_says_so(command_line: CommandLine, tmp_p
         job = service.until(job_id, ended)
         assert (job["state"], job["reason"]) == ("failed", "out of memory (limit 128 MiB)")
         assert job["attempt"] == 1
+
+
+def test_a_job_that_has_spent_its_tokens_keeps_what_it_did(command_line: CommandLine, tmp_path: Path) -> None:
+    """PD-17: the reason names the budget, and the diff has the work up to then."""
+    with serving(command_line) as service:
+        job_id = service.run(script(tmp_path, SPENDS), max_tokens=100)
+        job = service.until(job_id, ended)
+        assert (job["state"], job["tokens_used"], job["model_requests"]) == ("failed", 140, 2)
+        assert job["reason"] == "limit reached: the limit of 100 tokens was reached (140 used)"
+        assert job["message"] == "Second half."
+        diff = service.ask("GET", f"jobs/{job_id}/diff")
+        assert "+half" in diff
+        assert "+whole" in diff
+        assert "more" not in diff
+
+
+@pytest.mark.parametrize(
+    ("signal", "reason"),
+    [
+        ("ABRT", "worker was killed by SIGABRT without a report"),
+        ("KILL", "killed (SIGKILL), not by its memory limit"),
+    ],
+)
+def test_a_job_whose_worker_crashes_ends_with_the_signal_s_name(
+    command_line: CommandLine, tmp_path: Path, signal: str, reason: str
+) -> None:
+    """PD-8: whatever the command does to the worker, the terminal state comes, at once and in the timeline."""
+    with serving(command_line) as service:
+        job_id = service.run(script(tmp_path, CRASHES.replace("SIGNAL", signal)))
+        job = service.until(job_id, ended, within_s=40)
+        assert (job["state"], job["reason"]) == ("failed", reason)
+        last = service.events(job_id, "status")[-1]
+        assert (last["state"], last["message"]) == ("failed", reason)

@@ -32,3 +32,27 @@ def test_a_small_run_measures_every_case_and_writes_json(tmp_path: Path) -> None
     assert all(one["callers"] == 2 and one["calls"] > 0 and one["cpu_us"] > 0 for one in written["figures"])
     assert written["figures"][0]["ratio"] == 1.0
     assert written["libraries"]["uvicorn"]
+
+
+def test_a_small_run_of_the_local_tools_compares_each_with_the_bare_call(tmp_path: Path) -> None:
+    file = tmp_path / "figures.json"
+    run = subprocess.run(
+        [sys.executable, "-m", "bench.local_tools", "--repetitions", "2", "--json", file],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    figures = json.loads(file.read_text())["figures"]
+    assert [one["name"].split()[0].strip(":,") for one in figures] == [
+        "shell",
+        "shell",
+        "read_file",
+        "write_file",
+        "apply_patch",
+        "list_dir",
+    ]
+    assert all(one["tool_ms"] > 0 and one["ratio"] == one["tool_ms"] / one["bare_ms"] for one in figures)
+    assert len(run.stdout.splitlines()) == len(figures)

@@ -106,11 +106,13 @@ class WorkspaceFiles:
         return seen
 
     def processes_with(self, mark: str) -> list[int]:
-        """The living processes whose command line holds a text."""
+        """The living processes that work in this workspace and whose command line holds a text."""
         found: list[int] = []
         for entry in Path("/proc").iterdir():
             try:
-                if entry.name.isdigit() and mark.encode() in (entry / "cmdline").read_bytes():
+                if not entry.name.isdigit() or mark.encode() not in (entry / "cmdline").read_bytes():
+                    continue
+                if Path(os.readlink(entry / "cwd")).is_relative_to(self.path):  # noqa: PTH115 - may be "(deleted)"
                     found.append(int(entry.name))
             except OSError:
                 continue  # ended while we looked

@@ -105,3 +105,22 @@ def test_json_takes_any_text_a_workspace_can_hold(capfdbinary: pytest.CaptureFix
     line = capfdbinary.readouterr().out
     assert line.count(b"\n") == 1
     assert json.loads(line) == {"name": "caf\udce9 \u2028 ü"}
+
+
+def test_of_an_error_of_many_lines_the_last_are_shown_each_below_the_other() -> None:
+    """PD-14: a traceback says at its end what went wrong."""
+    frames = "".join(f'  File "m{number}.py", line 1, in f\n    f()\n' for number in range(40))
+    trace = f"Traceback (most recent call last):\n{frames}ValueError: {HOSTILE}\n"
+    text = shown(event("log", level="error", text=trace))
+    first, *rest = text.splitlines()
+    assert first.split()[1:] == ["error"]
+    assert rest[0].strip() == "(71 lines before)"
+    assert rest[-2].strip().startswith("ValueError:")
+    assert rest[-1].strip() == rest[-1].lstrip()
+    assert all(line.startswith("    ") for line in rest)
+    assert "Traceback" not in text
+    assert "\x1b" not in text
+
+
+def test_an_error_of_one_line_stays_one() -> None:
+    assert shown(event("log", level="error", text="it broke\n")).split()[1:] == ["error", "it", "broke"]

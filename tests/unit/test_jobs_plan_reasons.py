@@ -59,6 +59,8 @@ SMALL = JobSpec("t", "t", memory_bytes=128 * 2**20)
         (job(), exited(137), ("failed", "killed (SIGKILL), not by its memory limit")),
         (job(), exited(143), ("lost", "container was terminated from outside (engine restarted?)")),
         (job(), exited(0), ("failed", "worker exited with code 0 without a report")),
+        (job(), exited(134), ("failed", "worker was killed by SIGABRT without a report")),
+        (job(), exited(139), ("failed", "worker was killed by SIGSEGV without a report")),
         (job(), exited(3), ("failed", "worker exited with code 3 without a report")),
         (job(), exited(127, error="exec: python: not found"), ("failed", "container did not run: exec: python: not found")),
         (job(), None, ("lost", "container disappeared")),

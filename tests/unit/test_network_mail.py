@@ -118,9 +118,10 @@ async def test_the_sender_reads_delivered_only_after_the_receipt_is_proven(world
     assert await state() == "waiting"
     await b("inbox", call_id="read")
     assert await state() == "held"
-    await world.service.mail.acknowledge_inbox("b1", "another call")
-    assert await state() == "held"
-    await world.service.mail.acknowledge_inbox("b1", "read")
+    await world.service.mail.acknowledge_inbox("b1", ["another call"])
+    assert await state() == "waiting"  # the model was shown another call's result, and not this one's
+    await b("inbox", call_id="read")
+    await world.service.mail.acknowledge_inbox("b1", ["read"])
     assert await state() == "delivered"
 
 
@@ -153,7 +154,7 @@ async def test_undelivered_mail_of_an_ended_instance_is_its_agents(world: World)
     a, b1 = await world.instance("a1"), await world.instance("b1", "b")
     await a("ask", body="read before", toAgent="b")
     await b1("inbox", call_id="1")
-    await world.service.mail.acknowledge_inbox("b1", "1")
+    await world.service.mail.acknowledge_inbox("b1", ["1"])
     await a("ask", body="held", toAgent="b")
     await b1("inbox", call_id="2")
     await a("ask", body="pinned", toInstance="b1")
@@ -206,3 +207,47 @@ async def test_an_inbox_stays_below_what_a_model_is_shown_of_a_result(world: Wor
     assert [item["body"][0] for item in inbox["items"]] == ["x"]
     assert inbox["more"] is True
     assert (await bodies(b))[0][0] == "y"
+
+
+async def test_two_fetches_in_one_turn_lose_nothing(world: World):
+    """BR-123, BR-124: the second proves nothing about the first, whose result no model has seen."""
+    a, b = await world.instance("a1"), await world.instance("b1", "b")
+    sent = [await a("ask", call_id=f"s{n}", body=f"m{n}", toAgent="b") for n in range(2)]
+    assert await bodies(b, "1:first") == ["m0", "m1"]
+    await a("ask", call_id="s2", body="m2", toAgent="b")
+    assert await bodies(b, "1:second") == ["m2"]
+
+    async def states() -> set[str]:
+        again = [await a("ask", call_id=f"s{n}", body=f"m{n}", toAgent="b") for n in range(3)]
+        return {one["recipients"][0]["state"] for one in again}
+
+    assert await states() == {"held"}
+    await world.service.join("local", "b", "b1", "job-of-b1")  # killed before the model saw either
+    assert await bodies(b, "2:third") == ["m0", "m1", "m2"]
+    await world.service.mail.acknowledge_inbox("b1", ["2:third"])
+    assert await states() == {"delivered"}
+    assert len({one["message_id"] for one in sent}) == 2
+
+
+async def test_a_fetch_whose_result_never_reached_the_model_is_handed_out_again(world: World):
+    """BR-123: its call was answered with an error, so the next request proves the others only."""
+    a, b = await world.instance("a1"), await world.instance("b1", "b")
+    await a("ask", body="lost", toAgent="b")
+    assert await bodies(b, "1:broken") == ["lost"]
+    await a("ask", body="seen", toAgent="b")
+    assert await bodies(b, "1:fine") == ["seen"]
+    await world.service.mail.acknowledge_inbox("b1", ["1:fine"])
+    assert await bodies(b, "1:later") == ["lost"]
+
+
+async def test_in_an_mcp_session_the_next_fetch_is_the_proof(world: World):
+    """BR-123: its model's requests carry no call id; what a loop was handed is left alone."""
+    a, b = await world.instance("a1"), await world.instance("b1", "b")
+    first = await a("ask", call_id="x", body="m", toAgent="b")
+    assert await bodies(b, "1:mcp-1") == ["m"]
+    await world.service.mail.acknowledge_inbox("b1", [])
+    assert await bodies(b, "1:mcp-1") == ["m"]
+    assert await bodies(b, "1:mcp-2") == []
+    again = await a("ask", call_id="x", body="m", toAgent="b")
+    assert again["recipients"][0]["state"] == "delivered"
+    assert first["recipients"][0]["state"] == "waiting"

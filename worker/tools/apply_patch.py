@@ -7,7 +7,7 @@ from typing import Any
 from tool_registry.context import ToolContext
 from tool_registry.definition import ToolDefinition
 from tool_registry.output import ToolOutput
-from tool_registry.tool import ToolDomain, ToolSource, ToolTraits
+from worker.tools.local_traits import local_traits
 from worker.tools.patch_commit import commit
 from worker.tools.patch_format import BEGIN, parse_patch
 from worker.tools.patch_model import FileEdit
@@ -58,15 +58,7 @@ class ApplyPatch:
     """Applies patches in both formats."""
 
     definition = DEFINITION
-    traits = ToolTraits(
-        source=ToolSource.LOCAL,
-        owner="local",
-        original_name="apply_patch",
-        domain=ToolDomain.CONTAINER,
-        rate_limit=None,
-        destructive=True,
-        surface="worker",
-    )
+    traits = local_traits("apply_patch", destructive=True)
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace

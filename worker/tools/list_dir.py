@@ -12,9 +12,9 @@ from typing import Any
 from tool_registry.context import ToolContext
 from tool_registry.definition import ToolDefinition
 from tool_registry.output import ToolOutput
-from tool_registry.tool import ToolDomain, ToolSource, ToolTraits
 from worker.tools.file_kind import FileKind
 from worker.tools.ignore_rules import IgnoreRules
+from worker.tools.local_traits import local_traits, path_property
 from worker.tools.refusal import Refused, answer
 from worker.tools.workspace_paths import Workspace, existing, printable_name
 
@@ -32,13 +32,7 @@ DEFINITION = ToolDefinition.of(
     {
         "type": "object",
         "properties": {
-            "path": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": 4096,
-                "default": ".",
-                "description": "The directory, relative to the workspace.",
-            },
+            "path": path_property("The directory, relative to the workspace.", default="."),
             "depth": {
                 "type": "integer",
                 "minimum": 1,
@@ -68,16 +62,7 @@ class ListDir:
     """Lists directories, bounded in depth, entries and time."""
 
     definition = DEFINITION
-    traits = ToolTraits(
-        source=ToolSource.LOCAL,
-        owner="local",
-        original_name="list_dir",
-        domain=ToolDomain.CONTAINER,
-        rate_limit=None,
-        read_only=True,
-        idempotent=True,
-        surface="worker",
-    )
+    traits = local_traits("list_dir", read_only=True, idempotent=True)
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import pairwise
 
-from worker.tools.patch_match import Level, Match, Searcher, indentation, indentation_map
+from worker.tools.patch_levels import Level, indentation, indentation_map
+from worker.tools.patch_match import Match, Searcher
 from worker.tools.patch_model import Hunk, HunkLine, LineKind
 from worker.tools.refusal import Refused
 from worker.tools.text_file import TextFile, as_escapes, line_body, line_ending

@@ -7,63 +7,19 @@ the file.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from enum import StrEnum
-from itertools import pairwise
 
+from worker.tools.patch_levels import KEYS, UNDECODED_ONLY, Level, depth, indentation_map
 from worker.tools.patch_model import Hunk, HunkLine, LineKind
 from worker.tools.refusal import Refused
-from worker.tools.text_file import TextFile, as_escapes, as_latin_1, line_body
+from worker.tools.text_file import TextFile, line_body
 from worker.tools.workspace_paths import printable_name
 
 _SHOWN_CANDIDATES = 5
 _SEARCHED_LINES = 5000
-_TYPOGRAPHIC = str.maketrans(
-    {
-        **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4`", "'"),
-        **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"'),
-        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d", "-"),
-        **dict.fromkeys(
-            "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000", " "
-        ),
-        "\u2026": "...",
-        "\u200b": "",
-        "\ufeff": "",
-    }
-)
-_INDENTATION = re.compile(r"[ \t]*")
-
-
-class Level(StrEnum):
-    """How a hunk's old lines were compared with the file's, strictest first."""
-
-    EXACT = "exact"
-    LINE_ENDINGS = "line endings ignored"
-    ESCAPED_BYTES = "undecodable bytes spelled \\xNN"
-    LATIN_1 = "undecodable bytes read as Latin-1"
-    TRAILING_SPACE = "trailing space ignored"
-    TYPOGRAPHIC = "typographic quotes, dashes and spaces taken as plain ones"
-    INDENTATION = "indentation ignored"
-
-
-def _typographic(body: str) -> str:
-    return as_latin_1(body).translate(_TYPOGRAPHIC).rstrip()
-
-
-_KEYS: dict[Level, Callable[[str], str]] = {
-    Level.EXACT: str,
-    Level.LINE_ENDINGS: str,
-    Level.ESCAPED_BYTES: as_escapes,
-    Level.LATIN_1: as_latin_1,
-    Level.TRAILING_SPACE: lambda body: as_latin_1(body).rstrip(),
-    Level.TYPOGRAPHIC: _typographic,
-    Level.INDENTATION: lambda body: _typographic(body).lstrip(),
-}
-_UNDECODED_ONLY = {Level.ESCAPED_BYTES, Level.LATIN_1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +86,7 @@ class Searcher:
         for level in Level:
             if level is Level.EXACT and not hunk.states_endings:
                 continue
-            if level in _UNDECODED_ONLY and not self._undecoded:
+            if level in UNDECODED_ONLY and not self._undecoded:
                 continue
             yield level
 
@@ -177,14 +133,14 @@ class Searcher:
 
     def _file_keys(self, level: Level) -> list[str]:
         if level not in self._keys:
-            key = _KEYS[level]
+            key = KEYS[level]
             exact = level is Level.EXACT
             self._keys[level] = [line if exact else key(line_body(line)) for line in self._file.lines]
         return self._keys[level]
 
     @staticmethod
     def _hunk_key(line: HunkLine, level: Level) -> str:
-        return line.full if level is Level.EXACT else _KEYS[level](line.text.removesuffix("\r"))
+        return line.full if level is Level.EXACT else KEYS[level](line.text.removesuffix("\r"))
 
     def _same_shape(self, old: Sequence[HunkLine], start: int) -> bool:
         lines = (line_body(line) for line in self._file.lines[start : start + len(old)])
@@ -204,7 +160,7 @@ class Searcher:
         return [regions, [_Region(regions[0].start, self._count)]]
 
     def _anchor_lines(self, anchor: str, regions: list[_Region]) -> list[int]:
-        wanted = _KEYS[Level.INDENTATION](anchor)
+        wanted = KEYS[Level.INDENTATION](anchor)
         keys = self._file_keys(Level.INDENTATION)
         inside = [
             index for region in regions for index in range(region.start, region.end) if keys[index] == wanted
@@ -215,10 +171,10 @@ class Searcher:
 
     def _block_end(self, start: int) -> int:
         """Index behind the lines that are indented deeper than the one at `start`."""
-        depth = _depth(self._file.lines[start])
+        above = depth(self._file.lines[start])
         for index in range(start + 1, self._count):
             line = self._file.lines[index]
-            if line.strip() and _depth(line) <= depth:
+            if line.strip() and depth(line) <= above:
                 return index
         return self._count
 
@@ -294,27 +250,6 @@ class Searcher:
         if index >= self._count:
             return {name: index + 1, "file_has": "(end of file)"}
         return {name: index + 1, "file_has": printable_name(line_body(self._file.lines[index])[:200])}
-
-
-def indentation_map(hunk: list[str], file: list[str]) -> dict[str, str] | None:
-    """Which indentation of the file stands for which one of the hunk; None when that is not one to one."""
-    mapped: dict[str, str] = {}
-    for ours, theirs in zip(hunk, file, strict=True):
-        if ours.strip() and mapped.setdefault(indentation(ours), indentation(theirs)) != indentation(theirs):
-            return None
-    in_order = sorted(mapped.items(), key=lambda pair: len(pair[0].expandtabs(8)))
-    deeper = (len(one[1].expandtabs(8)) < len(two[1].expandtabs(8)) for one, two in pairwise(in_order))
-    return mapped if all(deeper) else None
-
-
-def indentation(text: str) -> str:
-    """The blanks and tabs that a line begins with."""
-    match = _INDENTATION.match(text)
-    return match[0] if match else ""
-
-
-def _depth(line: str) -> int:
-    return len(indentation(line).expandtabs(8))
 
 
 def _occurrences(keys: list[str], wanted: list[str], region: _Region) -> Iterator[int]:

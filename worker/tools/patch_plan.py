@@ -9,7 +9,7 @@ from typing import Any
 
 from worker.tools.file_kind import FileKind
 from worker.tools.patch_edit import edit_file
-from worker.tools.patch_match import Level
+from worker.tools.patch_levels import Level
 from worker.tools.patch_model import Action, FileEdit, Hunk
 from worker.tools.refusal import Refused
 from worker.tools.text_file import TextFile, split_lines

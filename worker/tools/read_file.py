@@ -8,8 +8,8 @@ from typing import Any
 from tool_registry.context import ToolContext
 from tool_registry.definition import ToolDefinition
 from tool_registry.output import ToolOutput
-from tool_registry.tool import ToolDomain, ToolSource, ToolTraits
 from worker.tools.line_reader import MAX_LINE_CHARACTERS, LineScanner, Window
+from worker.tools.local_traits import local_traits, path_property
 from worker.tools.refusal import Refused, answer
 from worker.tools.text_encoding import TextEncoding, binary_type
 from worker.tools.workspace_paths import Workspace
@@ -27,7 +27,7 @@ DEFINITION = ToolDefinition.of(
     {
         "type": "object",
         "properties": {
-            "path": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "The file."},
+            "path": path_property("The file."),
             "offset": {
                 "type": "integer",
                 "minimum": 1,
@@ -57,16 +57,7 @@ class ReadFile:
     """Reads windows of text files."""
 
     definition = DEFINITION
-    traits = ToolTraits(
-        source=ToolSource.LOCAL,
-        owner="local",
-        original_name="read_file",
-        domain=ToolDomain.CONTAINER,
-        rate_limit=None,
-        read_only=True,
-        idempotent=True,
-        surface="worker",
-    )
+    traits = local_traits("read_file", read_only=True, idempotent=True)
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace

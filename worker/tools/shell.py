@@ -19,9 +19,9 @@ from tool_registry.clock import Clock
 from tool_registry.context import ToolContext
 from tool_registry.definition import ToolDefinition
 from tool_registry.output import ToolOutput, Truncation
-from tool_registry.tool import ToolDomain, ToolSource, ToolTraits
 from worker.tools.background_jobs import BackgroundJobs, RunningCommand
 from worker.tools.command_output import CommandOutput
+from worker.tools.local_traits import local_traits, path_property
 from worker.tools.process import ProcessTree
 from worker.tools.refusal import Refused
 from worker.tools.workspace_paths import Workspace, existing
@@ -50,13 +50,7 @@ def _definition(shell: str) -> ToolDefinition:
                     "minLength": 1,
                     "description": "Shell text; may have many lines.",
                 },
-                "workdir": {
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": 4096,
-                    "default": ".",
-                    "description": "Where to start, relative to the workspace.",
-                },
+                "workdir": path_property("Where to start, relative to the workspace.", default="."),
                 "timeout_s": {
                     "type": "number",
                     "exclusiveMinimum": 0,
@@ -96,16 +90,7 @@ class Launch:
 class Shell:
     """Runs commands, bounded in time and output, and leaves no process unknown."""
 
-    traits = ToolTraits(
-        source=ToolSource.LOCAL,
-        owner="local",
-        original_name="shell",
-        domain=ToolDomain.CONTAINER,
-        timeout_s=MAX_TIMEOUT_S + _MARGIN_S,
-        rate_limit=None,
-        destructive=True,
-        surface="worker",
-    )
+    traits = local_traits("shell", timeout_s=MAX_TIMEOUT_S + _MARGIN_S, destructive=True)
 
     def __init__(self, workspace: Workspace, launch: Launch, jobs: BackgroundJobs, clock: Clock) -> None:
         self._workspace = workspace

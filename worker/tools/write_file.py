@@ -7,8 +7,8 @@ from typing import Any
 from tool_registry.context import ToolContext
 from tool_registry.definition import ToolDefinition
 from tool_registry.output import ToolOutput
-from tool_registry.tool import ToolDomain, ToolSource, ToolTraits
 from worker.tools.atomic_write import write_atomically
+from worker.tools.local_traits import local_traits, path_property
 from worker.tools.refusal import Refused, answer
 from worker.tools.workspace_paths import Workspace, existing_file
 
@@ -21,12 +21,7 @@ DEFINITION = ToolDefinition.of(
     {
         "type": "object",
         "properties": {
-            "path": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": 4096,
-                "description": "The file, relative to the workspace.",
-            },
+            "path": path_property("The file, relative to the workspace."),
             "content": {
                 "type": "string",
                 "maxLength": MAX_CONTENT_BYTES,
@@ -49,16 +44,7 @@ class WriteFile:
     """Writes one file atomically."""
 
     definition = DEFINITION
-    traits = ToolTraits(
-        source=ToolSource.LOCAL,
-        owner="local",
-        original_name="write_file",
-        domain=ToolDomain.CONTAINER,
-        rate_limit=None,
-        idempotent=True,
-        destructive=True,
-        surface="worker",
-    )
+    traits = local_traits("write_file", idempotent=True, destructive=True)
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace

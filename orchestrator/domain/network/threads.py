@@ -18,6 +18,9 @@ from orchestrator.domain.network.identities import (
 )
 from orchestrator.domain.network.refusals import Refusal
 
+MCP_CALLS = "mcp-"
+"""How ids of calls begin that were made in an MCP session."""
+
 
 class MessageKind(StrEnum):
     """What a message wants of its reader."""
@@ -189,3 +192,13 @@ def _own_place(thread: Thread, actor: Actor) -> Participant | None:
         if place in thread.participants:
             return place
     return None
+
+
+def is_mcp_call(call_id: str) -> bool:
+    """Whether a call was made in an MCP session, whose model requests don't carry its id."""
+    return call_id.rpartition(":")[2].startswith(MCP_CALLS)
+
+
+def proves_receipt(call_id: str, earlier: str) -> bool:
+    """Whether an inbox call says by being made that an earlier one's result arrived."""
+    return call_id != earlier and is_mcp_call(call_id) and is_mcp_call(earlier)

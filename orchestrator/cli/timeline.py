@@ -89,15 +89,6 @@ class TimelinePrinter:
         text = _end_of(data["text"]) if data["level"] == "error" else one_line(data["text"])
         return Text(f"{data['level']:<10} {text}", style=style)
 
-
-def _end_of(text: str) -> str:
-    """One line as it is; of several the last ones, where a traceback names its error."""
-    lines = [line for line in text.split("\n") if line.strip()]
-    if len(lines) < 2:
-        return one_line(text)
-    left_out = [f"({len(lines) - _LAST_LINES} lines before)"] if len(lines) > _LAST_LINES else []
-    return "".join(f"\n    {one_line(line)}" for line in [*left_out, *lines[-_LAST_LINES:]])
-
     def _output(self, data: dict[str, Any]) -> Text | None:
         lines = [one_line(line) for line in data["text"].splitlines() if line.strip()]
         if not lines:
@@ -114,6 +105,15 @@ def _end_of(text: str) -> str:
             said += ", streamed" if data["whole"] else ", broken off"
         used = f", {data['input_tokens']:,} tokens in, {data['output_tokens']:,} out"
         return text.append(f"{said}{used}, {data['duration_ms']:,} ms", style="dim")
+
+
+def _end_of(text: str) -> str:
+    """One line as it is; of several the last ones, where a traceback names its error."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    if len(lines) < 2:
+        return one_line(text)
+    left_out = [f"({len(lines) - _LAST_LINES} lines before)"] if len(lines) > _LAST_LINES else []
+    return "".join(f"\n    {one_line(line)}" for line in [*left_out, *lines[-_LAST_LINES:]])
 
 
 def _other(data: dict[str, Any]) -> Text:

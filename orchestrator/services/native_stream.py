@@ -10,6 +10,7 @@ from typing import Any, cast
 from orchestrator.domain.native.usage import Tokens
 
 _END = re.compile(rb"\r?\n\r?\n|\r\r")
+_LONGEST_END = 4
 _MAX_EVENT_BYTES = 16 * 1024 * 1024
 
 
@@ -34,12 +35,15 @@ class EventMeter:
 
     def feed(self, chunk: bytes) -> bytes:
         """Take a piece; answers the events that are whole now."""
+        # An end may lie across two pieces; what was searched before is not searched again.
+        start = max(len(self._held) - _LONGEST_END, 0)
         self._held += chunk
         passed = bytearray()
-        while found := _END.search(self._held):
+        while found := _END.search(self._held, start):
             raw = bytes(self._held[: found.end()])
             del self._held[: found.end()]
             passed += self._passed(raw)
+            start = 0
         if len(self._held) > _MAX_EVENT_BYTES:  # no event of any API: it goes on uncounted
             passed += self.rest()
         return bytes(passed)

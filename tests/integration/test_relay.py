@@ -18,6 +18,7 @@ import pytest
 
 from tests.fakes.providers import Call, Fail, FakeProvider, Say, fake_provider
 from tests.fakes.tools import SECRET
+from tests.fakes.worker_orchestrator import WorkerOrchestrator
 from tests.support.deadline import within
 from tests.support.orchestrator import Wired, WorkerHands, http_over, problem, remove_sockets, wired
 from worker.client import WorkerClient
@@ -296,6 +297,23 @@ async def test_an_orchestrator_that_is_away_is_an_answer_in_the_end(gpt: Relayed
         answer = await http.post(f"http://127.0.0.1:{relay.port}{CHAT}", json=BODY)
         assert (answer.status_code, problem(answer)["code"]) == (502, "model_error")
     await relay.close()
+
+
+async def test_an_orchestrator_that_restarts_is_waited_for(tmp_path: Path) -> None:
+    """BR-119: the request goes out once somebody listens, and the agent sees no failure."""
+    away = WorkerOrchestrator(tmp_path)
+    token = await asyncio.to_thread(away.token_file.read_text)
+    async with http_over(socket=away.socket) as http:
+        relay = Relay(
+            Upstream(http, away.job_id, Token(token), renew=_never, clock=SystemClock(), outage_s=20.0)
+        )
+        await relay.open()
+        async with httpx.AsyncClient(timeout=30.0) as agent:
+            asking = asyncio.create_task(agent.post(f"http://127.0.0.1:{relay.port}{CHAT}", json=BODY))
+            await asyncio.to_thread(away.start)
+            assert (await within(20.0, asking)).json()["asked"] == BODY
+        await relay.close()
+        await asyncio.to_thread(away.stop)
 
 
 async def _never() -> None:

@@ -66,7 +66,7 @@ def _model_list(router: APIRouter, dialect: Dialect) -> None:
         return {"object": "list", "data": found, "has_more": False}
 
     @router.get(
-        f"/{_PATHS[dialect]}/models/{{model}}",
+        f"/{_PATHS[dialect]}/models/{{model:path}}",
         operation_id=f"{dialect}_model",
         summary=f"One model, as {_title(dialect)} shows it",
     )

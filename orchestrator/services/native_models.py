@@ -29,7 +29,8 @@ from tool_registry.redaction import Redactor
 _BYTES_PER_TOKEN = 4
 _MAX_ERROR_BYTES = 64 * 1024
 _MAX_ANSWER_BYTES = 64 * 1024 * 1024
-_ACCOUNT = re.compile(r"\b(?:org|proj|user|wrkspc)[-_][A-Za-z0-9]{6,}")
+_ACCOUNT = re.compile(r"\b(?:org|proj|user|wrkspc)[-_](?=[A-Za-z]*[0-9])[A-Za-z0-9]{8,}")
+_LARGE_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,7 @@ class NativeModelService:
             BudgetExhausted: the job has used up its tokens or iterations; nobody was asked.
             ModelFailed: there is no answer.
         """
-        body = _read(ask.body)
+        body = await _read(ask.body)
         accepted = judge(job.spec.model, ask.dialect, ask.path, body)
         if isinstance(accepted, Refused):
             raise BadRequest(accepted.message)
@@ -197,9 +198,13 @@ class NativeModelService:
         return _ACCOUNT.sub("[redacted:account]", self._redactor.text(text))
 
 
-def _read(body: bytes) -> Mapping[str, Any]:
+async def _read(body: bytes) -> Mapping[str, Any]:
+    """The request's JSON; a large one is read beside the event loop."""
     try:
-        value = strict_json(body.decode())
+        if len(body) > _LARGE_BYTES:
+            value = await anyio.to_thread.run_sync(lambda: strict_json(body.decode()))
+        else:
+            value = strict_json(body.decode())
     except ValueError as error:
         raise BadRequest(f"the body is not valid JSON: {error}") from None
     if not isinstance(value, dict):

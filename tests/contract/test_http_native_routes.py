@@ -118,13 +118,13 @@ async def test_messages_and_responses_stream_too(served: Wired, provider: FakePr
 
 
 async def test_a_job_s_model_has_a_name_that_always_fits(served: Wired, provider: FakeProvider) -> None:
-    worker = await served.worker(model="openai:gpt-9")
-    for name in ("gpt-9", "portside", "openai:gpt-9"):
+    worker = await served.worker(model="openai:maker/gpt-9:8b")
+    for name in ("maker/gpt-9:8b", "portside", "openai:maker/gpt-9:8b"):
         assert (await worker.post(CHAT, {**HELLO, "model": name})).status_code == 200
-    assert [seen.body["model"] for seen in provider.seen] == ["gpt-9"] * 3
+    assert [seen.body["model"] for seen in provider.seen] == ["maker/gpt-9:8b"] * 3
     listed = (await worker.get("llm/openai/v1/models")).json()
-    assert [one["id"] for one in listed["data"]] == ["gpt-9"]
-    assert (await worker.get("llm/openai/v1/models/gpt-9")).json()["id"] == "gpt-9"
+    assert [one["id"] for one in listed["data"]] == ["maker/gpt-9:8b"]
+    assert (await worker.get("llm/openai/v1/models/maker/gpt-9:8b")).json()["id"] == "maker/gpt-9:8b"
     assert problem(await worker.get("llm/openai/v1/models/other"))["code"] == "not_found"
     assert (await worker.get("llm/anthropic/v1/models")).json()["data"] == []
 
@@ -280,7 +280,7 @@ async def test_a_provider_s_refusal_comes_through_without_secrets(
     served: Wired, provider: FakeProvider
 ) -> None:
     """BR-121, BR-137: status and words stay, the key and the account go; nobody asks again."""
-    words = f"Incorrect key {SECRET} of organization org-AbCdEf123456, too long"
+    words = f"Incorrect key {SECRET} of organization org-AbCdEf123456, user_message too long"
     provider.plan = [
         Fail(400, {"error": {"message": words, "type": "invalid_request_error"}}),
         Fail(429, {"error": {"message": "slow down"}}, {"retry-after": "7", "set-cookie": "a=b"}),
@@ -289,7 +289,7 @@ async def test_a_provider_s_refusal_comes_through_without_secrets(
     answer = await worker.post(CHAT, {**HELLO, "model": "m"})
     assert answer.status_code == 400
     assert answer.json()["error"]["type"] == "invalid_request_error"
-    assert "too long" in answer.json()["error"]["message"]
+    assert "user_message too long" in answer.json()["error"]["message"]
     assert SECRET not in answer.text
     assert "org-AbCdEf123456" not in answer.text
     answer = await worker.post(CHAT, {**HELLO, "model": "m"})
@@ -365,6 +365,13 @@ async def test_a_budget_that_is_used_up_asks_nobody(served: Wired, provider: Fak
     refused = problem(await worker.post(CHAT, {**HELLO, "model": "m", "stream": True}))
     assert (refused["status"], refused["code"]) == (403, "budget_exhausted")
     assert len(provider.seen) == 2
+
+
+async def test_a_long_conversation_goes_through_unchanged(served: Wired, provider: FakeProvider) -> None:
+    worker = await served.worker(model="openai:m")
+    long = {"model": "m", "messages": [{"role": "user", "content": "wörd " * 200_000}]}
+    assert (await worker.post(CHAT, long)).status_code == 200
+    assert provider.seen[0].body == long
 
 
 async def test_bodies_are_bounded_and_read_strictly(served: Wired, provider: FakeProvider) -> None:

@@ -41,7 +41,7 @@ class NativeUpstream:
         self._key = api_key
         base = (base_url or _BASE_URLS[dialect]).rstrip("/")
         self._base = base if dialect == "openai" else f"{base}/v1"
-        # No redirects: a key goes to one host only. No proxies or keys from the environment.
+        # No redirects: a key goes to one host only.
         self._http = httpx.AsyncClient(
             timeout=httpx.Timeout(read_s, connect=_CONNECT_S),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),

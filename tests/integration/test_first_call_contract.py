@@ -20,7 +20,7 @@ import pytest
 from orchestrator.ports.models import ModelRequest
 from tests.fakes.model import CapturingModel, calls
 from tests.fakes.tools import FakeTool
-from tests.support.orchestrator import Wired, problem, remove_sockets, wired
+from tests.support.orchestrator import Wired, problem, wired
 from tool_registry.catalogue import build_catalogue
 from tool_registry.registry import Offer
 from tool_registry.tool import ToolSource, ToolTraits
@@ -55,7 +55,6 @@ async def orchestrator(home: Path) -> AsyncIterator[Wired]:
             tool.traits = _wasm(owner)
             running.running.registry.replace(owner, [Offer(tool)])
         yield running
-    remove_sockets(running)
 
 
 def _wasm(owner: str) -> ToolTraits:

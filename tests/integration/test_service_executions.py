@@ -99,7 +99,6 @@ async def test_a_stored_outcome_outlives_the_orchestrator_and_the_tool(home: Pat
             gone = await again.execute("count", {"a": 1}, key="1:a")
             assert gone.json()["output"] == answer.json()["output"]
         assert not second.tools["count"].calls
-        second.directories.add(worker.socket.parent)
 
 
 async def test_a_call_that_was_running_when_the_orchestrator_died_has_an_unknown_outcome(
@@ -127,7 +126,6 @@ async def test_a_read_only_call_simply_runs_again_after_a_restart(home: Path) ->
             again = WorkerHands(http, worker.job_id, worker.token, worker.socket)
             assert (await again.execute("echo", {"text": "a"}, key="1:a")).status_code == 200
         assert len(second.tools["echo"].calls) == 1
-        second.directories.add(worker.socket.parent)
 
 
 async def test_a_refusal_releases_the_key(orchestrator: Wired) -> None:

@@ -89,7 +89,6 @@ async def test_a_restarted_orchestrator_adopts_what_runs_and_touches_nothing_els
                 engine.exit(second.sandbox(worker.job_id))
             assert (await second.job(worker.job_id)).state == "completed"
         await eventually(lambda: engine.names == {"another-product", "portside-other-1"})
-        second.directories.add(workers[0].socket.parent)
         await eventually(lambda: not list(workers[0].socket.parent.parent.glob("*")))
     assert [spec.name for spec in engine.launched] == ["another-product", "portside-other-1"]
 
@@ -110,7 +109,6 @@ async def test_an_adopted_worker_gets_its_whole_time_to_register(home: Path) -> 
             again = WorkerHands(http, worker.job_id, worker.token, worker.socket)
             assert (await again.get("job")).status_code == 200
         assert (await second.job(worker.job_id)).state == "running"
-        second.directories.add(worker.socket.parent)
 
 
 def _started(job: Job, at: datetime) -> Job:

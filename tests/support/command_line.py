@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support.homes import remove_sockets
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -104,7 +106,9 @@ class CommandLine:
 
 
 @pytest.fixture
-def command_line(tmp_path: Path, docker_endpoint: str, worker_image: str) -> CommandLine:
+def command_line(tmp_path: Path, docker_endpoint: str, worker_image: str) -> Iterator[CommandLine]:
     """A command line whose jobs run in real containers of the worker image."""
     environment = {"PORTSIDE_ENGINE_URL": docker_endpoint, "PORTSIDE_IMAGE": worker_image}
-    return CommandLine(tmp_path / "home", environment)
+    home = tmp_path / "home"
+    yield CommandLine(home, environment)
+    remove_sockets(home)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from orchestrator.settings import Settings
 from tests.fakes.engine import FakeEngine
 from tests.fakes.model import CapturingModel
 from tests.fakes.tools import OWNER, SECRET, FakeTools
+from tests.support.homes import remove_sockets
 from worker.clock import SystemClock
 
 MODEL = "scripted:model"
@@ -96,7 +97,6 @@ class Wired:
     stores: Stores
     operator: httpx.AsyncClient
     stack: AsyncExitStack
-    directories: set[Path] = field(default_factory=set[Path])
 
     async def new_job(self, **asked: Any) -> str:
         answer = await self.operator.post("/api/v1/jobs", json={"task": "do it", "model": MODEL, **asked})
@@ -115,7 +115,6 @@ class Wired:
         await self.until(job_id, lambda job: job.sandbox_id is not None)
         directory = self.engine.sandbox(self.sandbox(job_id)).spec.socket_dir
         assert directory is not None
-        self.directories.add(directory)
         token = await asyncio.to_thread((directory / "token").read_text)
         http = await self.stack.enter_async_context(http_over(socket=directory / "s", token=token))
         hands = WorkerHands(http, job_id, token, directory / "s")
@@ -177,11 +176,12 @@ async def wired(
 
 
 @pytest.fixture
-def home(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Path:
+def home(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Iterator[Path]:
     """A state directory of this test's own, its database migrated already."""
     made = tmp_path_factory.mktemp("h")
     shutil.copyfile(sqlite_template, made / "portside.db")
-    return made
+    yield made
+    remove_sockets(made)
 
 
 @pytest.fixture
@@ -189,13 +189,6 @@ async def orchestrator(home: Path) -> AsyncIterator[Wired]:
     """A running orchestrator of this test's own."""
     async with wired(home) as running:
         yield running
-    remove_sockets(running)
-
-
-def remove_sockets(running: Wired) -> None:
-    """What a closed orchestrator leaves for the next one, which never comes."""
-    for root in {directory.parent for directory in running.directories}:
-        shutil.rmtree(root, ignore_errors=True)
 
 
 def problem(response: httpx.Response) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ import asyncio
 
 from orchestrator.ports.models import ModelAnswer, ModelError, ModelUsage
 from tests.support.deadline import eventually
-from tests.support.orchestrator import Wired, problem, remove_sockets, wired
+from tests.support.orchestrator import Wired, problem, wired
 
 ASK = {"messages": [{"role": "user", "content": "hi"}]}
 
@@ -65,6 +65,5 @@ async def test_what_was_spent_survives_a_restart(orchestrator: Wired) -> None:
     job = await orchestrator.job(worker.job_id)
     assert (job.model_requests, job.tokens_used) == (1, 50)
     await orchestrator.running.close()
-    async with wired(orchestrator.settings.home, engine=orchestrator.engine) as again:
+    async with wired(orchestrator.settings.home, engine=orchestrator.engine):
         assert (await worker.post("llm/complete", ASK)).status_code == 403
-    remove_sockets(again)

@@ -15,7 +15,7 @@ from orchestrator.ports.models import ModelAnswer, ModelToolCall, ModelUsage
 from tests.fakes.providers import Call, Fail, FakeProvider, Say, fake_provider
 from tests.fakes.tools import SECRET
 from tests.support.deadline import within
-from tests.support.orchestrator import Wired, WorkerHands, problem, remove_sockets, wired
+from tests.support.orchestrator import Wired, WorkerHands, problem, wired
 
 CHAT = "llm/openai/v1/chat/completions"
 RESPONSES = "llm/openai/v1/responses"
@@ -37,7 +37,6 @@ async def served(home: Path, provider: FakeProvider) -> AsyncIterator[Wired]:
     keys: dict[str, Any] = {"OPENAI_API_KEY": SECRET, "ANTHROPIC_API_KEY": ANTHROPIC_KEY}
     async with wired(home, model_base_url=provider.url, **keys) as running:
         yield running
-    remove_sockets(running)
 
 
 def events_of(text: str) -> list[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator.ports.models import ModelAnswer
-from tests.support.orchestrator import Wired, problem, remove_sockets, wired
+from tests.support.orchestrator import Wired, problem, wired
 
 SECRETS = "/api/v1/secrets"
 VALUE = "zq-marker-Value/9+8=="
@@ -104,13 +104,11 @@ async def test_secrets_of_an_earlier_run_are_known_from_the_start(home: Any) -> 
     """BR-121."""
     async with wired(home) as first:
         await first.operator.put(f"{SECRETS}/GITHUB", json={"value": VALUE})
-    remove_sockets(first)
     async with wired(home) as second:
         worker = await second.worker()
         answer = await worker.execute("echo", {"text": f"it is {VALUE}"})
         assert "it is [redacted:GITHUB]" in answer.text
         await worker.finish()
-    remove_sockets(second)
 
 
 async def test_a_granted_secret_s_name_is_shown_and_its_value_reaches_no_model(orchestrator: Wired) -> None:

@@ -41,7 +41,6 @@ class JobPath:
         job_id = await self.orchestrator.launched(**asked)
         place = self.orchestrator.engine.sandbox(self.orchestrator.sandbox(job_id)).spec.socket_dir
         assert place is not None
-        self.orchestrator.directories.add(place)
         settings = Settings(
             job_id,
             socket=place / "s",

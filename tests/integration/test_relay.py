@@ -20,7 +20,7 @@ from tests.fakes.providers import Call, Fail, FakeProvider, Say, fake_provider
 from tests.fakes.tools import SECRET
 from tests.fakes.worker_orchestrator import WorkerOrchestrator
 from tests.support.deadline import within
-from tests.support.orchestrator import Wired, WorkerHands, http_over, problem, remove_sockets, wired
+from tests.support.orchestrator import Wired, WorkerHands, http_over, problem, wired
 from worker.client import WorkerClient
 from worker.clock import SystemClock
 from worker.relay.rules import Refused, Target, sent, target_of
@@ -88,7 +88,6 @@ async def served(home: Path, provider: FakeProvider) -> AsyncIterator[Wired]:
     settings: dict[str, Any] = {"ANTHROPIC_API_KEY": SECRET, "model_base_url": provider.url}
     async with wired(home, **settings) as running:
         yield running
-    remove_sockets(running)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from tool_registry.output import ToolOutput, sendable
 from tool_registry.registry import Entry
 from worker.history import compact_json
 
-_KEPT = frozenset({"image", "audio", "resource"})
+_KEPT = frozenset({"image", "audio", "resource", "resource_link"})
 
 
 def tool_of(entry: Entry) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def tool_of(entry: Entry) -> dict[str, Any]:
 
 
 def result_of(output: ToolOutput) -> dict[str, Any]:
-    """A tool's answer: its text, then images, audio and resources as they are; any other block as text."""
+    """A tool's answer: its text, then every block that MCP knows as it is, and any other as text."""
     content: list[dict[str, Any]] = [text_block(output.text())]
     for block in output.content:
         kept = block.get("type") in _KEPT

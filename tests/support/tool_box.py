@@ -33,6 +33,7 @@ class ToolBox:
         self._numbers = count(1)
         self._waiting: dict[int, Future[Any]] = {}
         self._lock = threading.Lock()
+        self._ended = False
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -45,19 +46,24 @@ class ToolBox:
         number, future = self.send(workspace, operation, *arguments)
         answer = asyncio.wrap_future(future)
         try:
-            await asyncio.wait({answer})
+            await asyncio.wait({answer}, timeout=_ANSWER_S)
         except asyncio.CancelledError:
             self.send(workspace, "cancel", number)
             await asyncio.wait({answer}, timeout=_ANSWER_S)
             assert answer.done(), "a cancelled call never ended"
             answer.exception()  # looked at: it is the cancel, or the call was faster
             raise
+        if not answer.done():
+            raise BoxFailure(f"no answer to {operation} within {_ANSWER_S:g} s")
         return answer.result()
 
     def send(self, workspace: str, operation: str, *arguments: Any) -> tuple[int, Future[Any]]:
         number, future = next(self._numbers), Future[Any]()
+        future.set_running_or_notify_cancel()  # whoever gives up waiting takes nothing from the reader
         self._waiting[number] = future
         data = pickle.dumps((number, workspace, operation, arguments))
+        if self._ended:
+            raise BoxFailure("the container has ended")
         with self._lock:
             self._connection.sendall(struct.pack("<I", len(data)) + data)
         return number, future
@@ -76,7 +82,8 @@ class ToolBox:
                     future.set_exception(BoxFailure(failure))
                 else:
                     future.set_result(value)
-        for future in self._waiting.values():
+        self._ended = True
+        for future in list(self._waiting.values()):
             future.set_exception(BoxFailure("the container has ended"))
 
 

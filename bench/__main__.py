@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import tempfile
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import uvloop
@@ -16,6 +17,7 @@ import uvloop
 from bench.load import Workload, call
 from bench.measurements import Sample, figures
 from bench.process import ANSWER_FILE, RunningTarget, running
+from bench.registry import cost_table, costs
 from bench.report import as_json, table
 
 _SETTLE_S = 0.3  # audit rows are written within a quarter of a second: they count
@@ -104,13 +106,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=usual.seconds, help="of one repetition")
     parser.add_argument("--repetitions", type=int, default=usual.repetitions)
     parser.add_argument("--callers", type=int, nargs="+", default=list(usual.callers))
+    parser.add_argument(
+        "--registry", action="store_true", help="measure the registry instead, in this process"
+    )
     given = parser.parse_args(arguments)
+    if given.registry:
+        _measure_registry(given.json)
+        return
     plan = Plan(tuple(given.callers), given.seconds, given.repetitions)
     load_before = os.getloadavg()[0]
     found = figures(uvloop.run(measure(plan)), bare="bare")
     print(table(found))
     if given.json:
         given.json.write_text(as_json(found, load_before=load_before))
+
+
+def _measure_registry(file: Path | None) -> None:
+    found = costs()
+    print(cost_table(found))
+    if file:
+        figures_of = [{**asdict(cost), "ratio": cost.ratio} for cost in found]
+        file.write_text(json.dumps({"costs": figures_of}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ pytest_plugins = [
     "tests.support.logged",
     "tests.support.npm",
     "tests.support.orchestrator",
+    "tests.support.public_servers",
     "tests.support.sdk_wheels",
     "tests.support.stores",
     "tests.support.tool_box",

@@ -22,6 +22,7 @@ class ToolContext:
         network: the agent network that the caller belongs to.
         surface: `worker` or `representative`; decides which tools can be reached at all.
         grants: names of approval-gated tools that this job may use.
+        coerce_safe: text where no text may stand is read as the JSON value that it spells, and recorded.
         deadline: on the executor's monotonic clock, in seconds; None is none but the tool's own.
         progress: called as `(progress, total, message)`; extends no deadline.
     """
@@ -35,6 +36,7 @@ class ToolContext:
     grants: frozenset[str] = frozenset()
     deadline: float | None = None
     progress: Callable[[float, float | None, str | None], None] = _no_progress
+    coerce_safe: bool = False
 
     def until(self, deadline: float) -> ToolContext:
         """The same caller, under this deadline."""
@@ -48,4 +50,5 @@ class ToolContext:
             self.grants,
             deadline,
             self.progress,
+            self.coerce_safe,
         )

@@ -53,6 +53,16 @@ class Violation:
     expected: str | None = None
     got: str | None = None
 
+    def as_json(self) -> dict[str, str | None]:
+        """Every field by name."""
+        return {
+            "pointer": self.pointer,
+            "rule": self.rule,
+            "message": self.message,
+            "expected": self.expected,
+            "got": self.got,
+        }
+
 
 class PortsideError(Exception):
     """An error its caller can act on.

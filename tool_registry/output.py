@@ -10,6 +10,8 @@ from typing import Any, cast
 
 from pydantic_core import to_json
 
+from tool_registry.coercion import Adjustment
+
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
@@ -46,11 +48,12 @@ class ToolOutput:
         result: any JSON value; what the model reads.
         is_error: the tool ran and says that it failed.
         content: blocks that are not text (images, audio, resources), in order, as JSON objects with a
-            `type`.
+            `type`; each has its line in `result` too.
         cost_usd: what the call cost, when the tool knows.
         duration_ms: wall time of the run, set by the executor.
         raw: the tool's own structured answer, when it differs from `result`.
         truncated: set when `result` is a part of the whole.
+        adjustments: what was changed of the arguments before the tool ran, set by the executor.
     """
 
     result: Any
@@ -60,6 +63,7 @@ class ToolOutput:
     duration_ms: int = 0
     raw: Any = None
     truncated: Truncation | None = None
+    adjustments: tuple[Adjustment, ...] = ()
 
     @classmethod
     def refusal(cls, code: str, message: str, **details: Any) -> ToolOutput:
@@ -89,6 +93,7 @@ class ToolOutput:
             duration_ms,
             self.raw,
             self.truncated,
+            self.adjustments,
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -109,4 +114,6 @@ class ToolOutput:
                 "shown_bytes": self.truncated.shown_bytes,
                 "artifact": self.truncated.artifact,
             }
+        if self.adjustments:
+            body["adjustments"] = [one.as_json() for one in self.adjustments]
         return body

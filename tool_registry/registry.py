@@ -160,6 +160,7 @@ class ToolRegistry:
         """
         if any(offer.tool.traits.owner != owner for offer in offers):
             raise ValueError(f"an offer among those of {owner} names another owner")
+        known = self._compiled(owner)
         before = {entry.name for entry in self._entries.values() if entry.traits.owner == owner}
         accepted: dict[NameRequest, tuple[Offer, CompiledSchema | None]] = {}
         refused: list[Refused] = []
@@ -170,7 +171,7 @@ class ToolRegistry:
                 if _identity(request) in seen:
                     raise DuplicateTool(f"{owner} offers {request.original!r} twice; the first one is kept")
                 seen.add(_identity(request))
-                accepted[request] = _accepted(offer, request)
+                accepted[request] = _accepted(offer, request, known)
             except RegistrationError as error:
                 refused.append(Refused(request.proposed, error))
         refused.extend(self._refuse_names(owner, accepted))
@@ -216,6 +217,11 @@ class ToolRegistry:
                 if request.fixed:
                     taken[request.proposed] = owner
         return refused
+
+    def _compiled(self, owner: str) -> Mapping[str, CompiledSchema]:
+        """What an owner's present schemas were compiled to, by their texts: a reload changes few of them."""
+        offers = self._owners[owner].offers.values() if owner in self._owners else ()
+        return {schema.text: schema for _, schema in offers if schema is not None}
 
     def _fixed_names(self, *, but: str | None = None) -> dict[str, str]:
         """Who holds each name that can't move."""
@@ -279,8 +285,10 @@ def _identity(request: NameRequest) -> tuple[str, str]:
     return request.owner, request.original
 
 
-def _accepted(offer: Offer, request: NameRequest) -> tuple[Offer, CompiledSchema | None]:
-    """The offer with its compiled schema; None for a schema that is missing.
+def _accepted(
+    offer: Offer, request: NameRequest, known: Mapping[str, CompiledSchema] | None = None
+) -> tuple[Offer, CompiledSchema | None]:
+    """The offer with its compiled schema, from `known` where it is there; None for one that is missing.
 
     Raises:
         RegistrationError: the offer can't be taken at all.
@@ -300,6 +308,8 @@ def _accepted(offer: Offer, request: NameRequest) -> tuple[Offer, CompiledSchema
     text = offer.tool.definition.parameters_json
     if offer.tool.traits.source is ToolSource.WASM and _says_nothing(text):
         return offer, None
+    if known and text in known:
+        return offer, known[text]
     try:
         return offer, CompiledSchema(text)
     except InvalidSchema as error:

@@ -1,7 +1,8 @@
 """JSON Schemas, checked at registration and compiled for the calls.
 
-`jsonschema`, the reference, checks a schema; the compiled `jsonschema-rs` decides every call. Nothing is
-ever fetched: both resolve references within the schema and the bundled metaschemas only.
+The compiled `jsonschema-rs` checks a schema and decides every call; `jsonschema`, the reference, has the
+words for what is wrong. Nothing is ever fetched: both resolve references within the schema and the bundled
+metaschemas only.
 """
 
 from __future__ import annotations
@@ -19,14 +20,23 @@ from tool_registry.definition import schema_text
 from tool_registry.errors import InvalidSchema, Violation
 from tool_registry.explain import MAX_VIOLATIONS, bounded_pointer, is_within, pointer_of
 from tool_registry.nullable import with_nulls
+from tool_registry.schema_graph import Branching, TooManyLooks, measured
 
 MAX_SCHEMA_BYTES = 256 * 1024
 MAX_SCHEMA_DEPTH = 64
 MAX_SCHEMA_NODES = 10_000
-_BACKTRACK_LIMIT = 100_000
+_BACKTRACK_LIMIT = 50_000
+_MAX_BACKTRACKED = 1_000
+_TOO_MANY_FOR_PATTERNS = (
+    f"holds more than {_MAX_BACKTRACKED:,} values, which is too many for this schema's look-around patterns"
+    " and back-references; send less at once"
+)
 _MASK = "the value"
 _SLOW_CHECK_NODES = 1_000
 _MAX_VALUES = 2_000
+_MAX_LEVELS = 64
+_MAX_LISTED = 20_000
+_FLAT = Branching(1, recursive=False)
 DECIDED_RULES = frozenset({"format", "falseSchema"})
 """Rules that only the deciding engine checks, or places."""
 
@@ -81,16 +91,32 @@ class CompiledSchema:
         schema, nodes = _bounded(text)
         _check_root(schema)
         _check(schema, nodes)
+        self._branching = _branching(schema) if '"$' in text else _FLAT
         self.rules: Mapping[str, Any] = schema
         self.rules_text = text
-        self._validator = compile_validator(schema)
+        self._validator, self._backtracks = _compiled(schema)
         if '"nullable"' in text:
             self.rules = with_nulls(schema)
             self.rules_text = schema_text(self.rules)
-            self._validator = compile_validator(self.rules)
+            self._validator, _ = _compiled(self.rules)
+
+    def quick_to_explain(self, params: Mapping[str, Any]) -> bool:
+        """Whether every error can be listed at once.
+
+        The verdict is always quick. A list of errors is not where a schema contains itself: each level of
+        the arguments multiplies its alternatives again (measured: 30 s for two of them and 18 levels).
+        """
+        if not self._branching.recursive or self._branching.looks == 1:
+            return True
+        deepest = next(
+            depth for depth in range(_MAX_LEVELS) if self._branching.looks_at(depth + 1) > _MAX_LISTED
+        )
+        return is_within(params, max_values=_MAX_VALUES, max_depth=deepest)
 
     def accepts(self, params: Mapping[str, Any]) -> bool:
         """The verdict. Formats are asserted."""
+        if self._backtracks and not is_within(params, max_values=_MAX_BACKTRACKED):
+            return False
         try:
             return bool(self._validator.is_valid(params))
         except ValueError:
@@ -98,8 +124,12 @@ class CompiledSchema:
 
     def masked_violations(self, params: Mapping[str, Any]) -> tuple[Violation, ...]:
         """The deciding engine's own words, without values; for when the reference finds nothing."""
+        if self._backtracks and not is_within(params, max_values=_MAX_BACKTRACKED):
+            return (Violation("", "pattern", _TOO_MANY_FOR_PATTERNS),)
+        if not self.quick_to_explain(params):
+            return (Violation("", "schema", "does not fit the schema somewhere deep inside"),)
         try:
-            return tuple(_masked(error) for error in self._errors(params)[:MAX_VIOLATIONS])
+            return tuple(_masked(error) for error in self.errors(params)[:MAX_VIOLATIONS])
         except ValueError:
             return (Violation("", "json", "holds text or a number that JSON can't carry"),)
 
@@ -114,15 +144,15 @@ class CompiledSchema:
         if None not in params.values() or self.accepts(params):
             return params, ()
         nulls = {name: None for name, value in params.items() if value is None}
-        large = not is_within(params, max_values=_MAX_VALUES)
-        paths = [error.instance_path for error in self._errors(nulls if large else params)]
+        large = not is_within(params, max_values=_MAX_VALUES) or not self.quick_to_explain(params)
+        paths = [error.instance_path for error in self.errors(nulls if large else params)]
         refused = {path[0] for path in paths if len(path) == 1}
         dropped = [name for name, value in params.items() if value is None and name in refused]
         kept = {name: value for name, value in params.items() if name not in dropped}
         return (kept if dropped else params), tuple(pointer_of([name]) for name in dropped)
 
-    def _errors(self, params: Mapping[str, Any]) -> list[Any]:
-        """Every error; the first one of large params, since the engine makes all of them at once."""
+    def errors(self, params: Mapping[str, Any]) -> list[Any]:
+        """The deciding engine's errors; of large params the first one, since it makes all of them at once."""
         if is_within(params, max_values=_MAX_VALUES):
             return list(self._validator.iter_errors(params))
         try:
@@ -185,8 +215,9 @@ def _check_root(schema: dict[str, Any]) -> None:
 def _check(schema: dict[str, Any], nodes: int) -> None:
     """Hold a schema to its metaschema.
 
-    The reference takes seconds for a very large one (measured: 2.6 s for 9,800 values); the deciding
-    engine, which checks every schema that it compiles, does it alone there.
+    The deciding engine does it in microseconds. What it refuses the reference looks at again, and says what
+    is wrong; it takes 2 ms for a usual schema and seconds for a very large one (measured: 2.6 s for 9,800
+    values), which the compiler's own words have to do for.
     """
     named = schema.get("$schema", jsonschema.Draft202012Validator.META_SCHEMA["$schema"])
     reference = _DRAFTS.get(named.rstrip("#")) if isinstance(named, str) else None
@@ -194,7 +225,7 @@ def _check(schema: dict[str, Any], nodes: int) -> None:
         raise InvalidSchema(
             f"$schema {str(named)[:200]!r} is not known; use draft 2020-12 or draft-07, or leave it out"
         )
-    if nodes > _SLOW_CHECK_NODES:
+    if nodes > _SLOW_CHECK_NODES or _surely_valid(schema):
         return
     try:
         # Regular expressions are the deciding engine's business: Python's dialect refuses legal ones.
@@ -204,21 +235,44 @@ def _check(schema: dict[str, Any], nodes: int) -> None:
         raise InvalidSchema(f"not a valid JSON Schema: at {where}: {error.message[:300]}") from None
 
 
+def _surely_valid(schema: dict[str, Any]) -> bool:
+    try:
+        return jsonschema_rs.meta.is_valid(schema)
+    except (ValueError, jsonschema_rs.ReferencingError):
+        return False  # a part names a draft that nobody knows
+
+
+def _branching(schema: dict[str, Any]) -> Branching:
+    try:
+        return measured(schema)
+    except TooManyLooks as bound:
+        raise InvalidSchema(
+            f"the schema can't be checked in good time: {bound}; write it with fewer"
+        ) from None
+
+
 def compile_validator(schema: Any) -> _Compiled:
     """The deciding engine's validator for any schema, boolean ones and those of other roots too.
 
     Raises:
-        InvalidSchema: the engine can't take it, or a reference leaves it.
+        InvalidSchema: the engine can't take it, a reference leaves it, or its alternatives multiply.
     """
+    return _compiled(schema)[0]
+
+
+def _compiled(schema: Any) -> tuple[_Compiled, bool]:
+    """The validator, and whether some pattern of it backtracks: each may take 0.6 ms then (measured)."""
+    if isinstance(schema, dict):
+        _branching(cast("dict[str, Any]", schema))
     make = functools.partial(
         jsonschema_rs.validator_for, schema, validate_formats=True, offline=True, mask=_MASK
     )
     try:
-        return make(pattern_options=jsonschema_rs.RegexOptions())
+        return make(pattern_options=jsonschema_rs.RegexOptions()), False
     except (ValueError, jsonschema_rs.ReferencingError):
         pass  # look-around and back-references need the other engine, under a limit; all else fails there too
     try:
-        return make(pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACK_LIMIT))
+        return make(pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACK_LIMIT)), True
     except (ValueError, jsonschema_rs.ReferencingError) as error:
         reason = str(error).partition("\n")[0][:300]
         if "etriev" in reason:

@@ -75,6 +75,7 @@ class ToolTraits:
         idempotent: running it twice is running it once.
         destructive: may destroy what it touches.
         sensitive: JSON pointers of arguments that are never logged.
+        coerce_safe: its calls are coerced as under the job's policy `coerce: safe`.
         surface: whom it is for: `worker`, `representative`, or `any`.
     """
 
@@ -91,6 +92,7 @@ class ToolTraits:
     destructive: bool = False
     sensitive: tuple[str, ...] = ()
     surface: str = "any"
+    coerce_safe: bool = False
 
 
 class Tool(Protocol):

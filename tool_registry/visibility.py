@@ -29,6 +29,7 @@ class HiddenReason(StrEnum):
     NEEDS_SCHEMA = "needs_schema"
     FAILED_TO_LOAD = "failed_to_load"
     APPROVAL_REQUIRED = "approval_required"
+    NOT_GRANTED = "not_granted"
 
 
 HIDDEN_BECAUSE: dict[HiddenReason, str] = {
@@ -39,7 +40,8 @@ HIDDEN_BECAUSE: dict[HiddenReason, str] = {
     HiddenReason.DISABLED: "an operator disabled it",
     HiddenReason.NEEDS_SCHEMA: "it has no usable schema; give it one by an override file",
     HiddenReason.FAILED_TO_LOAD: "it failed to load",
-    HiddenReason.APPROVAL_REQUIRED: "it needs approval; grant it to the job by name (--tool-grant)",
+    HiddenReason.APPROVAL_REQUIRED: "it needs approval; grant it to a job by name (--tool-grant)",
+    HiddenReason.NOT_GRANTED: "it needs approval, and this job was not granted it (--tool-grant)",
 }
 
 _STATE_REASONS = {
@@ -70,7 +72,7 @@ def hosted_visibility(
     traits: ToolTraits,
     state: ToolState,
     *,
-    grants: AbstractSet[str] = frozenset(),
+    grants: AbstractSet[str] | None = None,
     surface: str = "worker",
 ) -> Visible | Hidden:
     """Whether a hosted job sees a tool.
@@ -79,7 +81,7 @@ def hosted_visibility(
         name: the name it is registered under.
         traits: what it declares about itself.
         state: whether it can be used at all.
-        grants: names of approval-gated tools that this job may use.
+        grants: names of approval-gated tools that this job may use; None asks for no job in particular.
         surface: the caller's kind.
     """
     if traits.surface not in ("any", surface):
@@ -92,6 +94,6 @@ def hosted_visibility(
         return Hidden(HiddenReason.SOURCE_NOT_HOSTED)
     if state is not ToolState.ACTIVE:
         return Hidden(_STATE_REASONS[state])
-    if traits.approval is Approval.ALWAYS and name not in grants:
-        return Hidden(HiddenReason.APPROVAL_REQUIRED)
+    if traits.approval is Approval.ALWAYS and (grants is None or name not in grants):
+        return Hidden(HiddenReason.APPROVAL_REQUIRED if grants is None else HiddenReason.NOT_GRANTED)
     return _VISIBLE

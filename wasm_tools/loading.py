@@ -162,6 +162,7 @@ def _traits(path: Path, sidecar: Sidecar, limits: Limits) -> ToolTraits:
         owner=path.name,
         original_name=path.stem,
         approval=Approval(sidecar.approval),
+        coerce_safe=sidecar.coerce == "safe",
         timeout_s=limits.timeout_s,
         read_only=sidecar.read_only,
         idempotent=sidecar.idempotent,

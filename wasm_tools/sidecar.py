@@ -44,6 +44,7 @@ class Sidecar(_Strict):
     parameters: Any = Field(default=None, alias="schema")
     limits: SidecarLimits = SidecarLimits()
     approval: Literal["never", "always"] = "never"
+    coerce: Literal["never", "safe"] = "never"
     read_only: bool = False
     idempotent: bool = False
 

@@ -12,6 +12,7 @@ from tool_registry.registry import Entry
 from worker.events import PREVIEW_CHARS, EventSink, preview, shortened
 from worker.protocol.events import ToolResultData, ToolUseData
 from worker.protocol.problems import ProblemError
+from worker.protocol.tools import WireAdjustment
 
 
 class CallEvents:
@@ -53,6 +54,9 @@ class CallEvents:
                 duration_ms=output.duration_ms,
                 truncated=output.truncated is not None,
                 first_call=first,
+                adjustments=[
+                    WireAdjustment.model_validate(change.as_json()) for change in output.adjustments
+                ],
             )
         )
 
@@ -66,8 +70,9 @@ class CallEvents:
         duration_ms: int,
         first: bool,
         error: CallError | None = None,
+        unsent: bool = False,
     ) -> None:
-        """The call gave no output."""
+        """The call gave no output; one that was `unsent` never left the worker."""
         found = error.violations if error else ()
         self._events.emit(
             ToolResultData(
@@ -78,6 +83,7 @@ class CallEvents:
                 preview=shortened(text, PREVIEW_CHARS),
                 duration_ms=duration_ms,
                 first_call=first,
+                unsent=unsent,
                 errors=[
                     ProblemError(
                         pointer=v.pointer, rule=v.rule, message=v.message, expected=v.expected, got=v.got

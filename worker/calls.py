@@ -167,6 +167,7 @@ class CallRunner:
             instance_id=context.instance_id,
             network=context.network,
             grants=context.grants,
+            coerce_safe=context.coerce_safe,
         )
 
     def _take(self, one: PlannedCall, output: ToolOutput, turn: Turn, *, first: bool) -> None:
@@ -197,17 +198,24 @@ class CallRunner:
     ) -> None:
         took_ms = int((asyncio.get_running_loop().time() - started) * 1000)
         self._told.failed(
-            one.call.id, one.call.name, verdict, text, duration_ms=took_ms, first=first, error=error
+            one.call.id,
+            one.call.name,
+            verdict,
+            text,
+            duration_ms=took_ms,
+            first=first,
+            error=error,
+            unsent=isinstance(one.refusal, InvalidParams),
         )
 
 
 def _rendered(output: ToolOutput) -> tuple[str, tuple[MediaPart, ...]]:
-    """What the model reads: the result, images beside it, and a line for every other block."""
+    """What the model reads: the result, which names every block, images beside it, and what was left out."""
     text, media = output.text(), list[MediaPart]()
     for block in output.content:
         data, kind = block.get("data"), str(block.get("mimeType") or block.get("media_type") or "")
         if block.get("type") == "image" and isinstance(data, str) and kind:
             media.append(MediaPart(type="image", media_type=kind, data=data))
-        else:
+        elif block.get("type") == "omitted":
             text += f"\n{compact_json(preview(block))}"
     return text, tuple(media)

@@ -12,16 +12,32 @@ import tool_registry
 from tool_registry.errors import Violation
 
 _LIMIT_S = 2.0
+_AT_ONCE = 2
 
 
 class SubprocessExplainer:
-    """`tool_registry.explain.Explainer` in a child: a pattern that runs away ends with it."""
+    """`tool_registry.explain.Explainer` in a child: a pattern that runs away ends with it.
 
-    def __init__(self, *, limit_s: float = _LIMIT_S) -> None:
+    Two children at once, however many calls are refused: who finds no room in time goes without.
+    """
+
+    def __init__(self, *, limit_s: float = _LIMIT_S, at_once: int = _AT_ONCE) -> None:
         self._limit_s = limit_s
+        self._room = asyncio.Semaphore(at_once)
 
     async def explain(self, schema_json: str, instance_json: str) -> tuple[Violation, ...] | None:
-        """The violations; None when the child failed or took longer than the limit."""
+        """The violations; None when the child failed, or it took or would wait longer than the limit."""
+        try:
+            async with asyncio.timeout(self._limit_s):
+                await self._room.acquire()
+        except TimeoutError:
+            return None
+        try:
+            return await self._explained(schema_json, instance_json)
+        finally:
+            self._room.release()
+
+    async def _explained(self, schema_json: str, instance_json: str) -> tuple[Violation, ...] | None:
         question = f'{{"schema":{schema_json},"instance":{instance_json}}}'.encode()
         process = await asyncio.create_subprocess_exec(
             sys.executable,

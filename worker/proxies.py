@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
 import anyio
 
+from tool_registry.coercion import Adjustment
 from tool_registry.context import ToolContext
 from tool_registry.definition import ToolDefinition
 from tool_registry.errors import Outcome, PortsideError, RemoteProblem
@@ -70,6 +72,8 @@ class ProxyTool:
 
     async def _kept(self, output: ToolOutput) -> ToolOutput:
         """A shortened output with its whole saved where `read_file` can read it."""
+        if any(block.get("type") == "omitted" for block in output.content):
+            output = replace(output, content=tuple([await self._saved(one) for one in output.content]))
         cut = output.truncated
         if cut is None or cut.artifact is None:
             return output
@@ -84,6 +88,16 @@ class ProxyTool:
         text = output.text()
         text = text.replace(spoken, note, 1) if spoken in text else f"{text}\n[{note}]"
         return output.with_result(text, cut)
+
+    async def _saved(self, block: dict[str, Any]) -> dict[str, Any]:
+        """A note about a block that was too large, with the path of the whole in place of its id."""
+        artifact = block.get("artifact") if block.get("type") == "omitted" else None
+        if not isinstance(artifact, str):
+            return block
+        try:
+            return {**block, "artifact": str(await self._save_artifact(artifact))}
+        except (PortsideError, OSError) as error:
+            return {**block, "note": f"the whole could not be saved: {error}"}
 
 
 def proxies_of(
@@ -138,6 +152,7 @@ def _output(wire: WireToolOutput) -> ToolOutput:
         duration_ms=wire.duration_ms,
         raw=wire.raw,
         truncated=Truncation(cut.original_bytes, cut.shown_bytes, cut.artifact) if cut else None,
+        adjustments=tuple(Adjustment(one.pointer, one.kind, one.was, one.became) for one in wire.adjustments),
     )
 
 

@@ -131,7 +131,14 @@ class Session:
     def _assemble(self) -> AgentLoop:
         job, transport = self._job, self._transport
         agent = job.agent
-        context = ToolContext(job.job_id, "", agent.name, agent.instance_id, agent.network)
+        context = ToolContext(
+            job.job_id,
+            "",
+            agent.name,
+            agent.instance_id,
+            agent.network,
+            coerce_safe=job.coerce == "safe",
+        )
         parts = LoopParts(
             surface=self._surface,
             runner=CallRunner(self._surface, self.events, self._redactor, context),

@@ -12,6 +12,7 @@ from typer.exceptions import TyperException
 
 from orchestrator.cli import (
     doctor,
+    first_calls,
     image_commands,
     jobs_commands,
     mcp_commands,
@@ -26,6 +27,8 @@ from orchestrator.cli.visible import visible
 app = typer.Typer(name="portside", no_args_is_help=True, pretty_exceptions_enable=False)
 app.command("run")(run_command.run)
 app.command("serve")(serve.serve)
+jobs_commands.app.command("contract")(first_calls.contract)
+tools_commands.app.command("stats")(first_calls.stats)
 app.add_typer(jobs_commands.app)
 app.add_typer(tools_commands.app)
 app.add_typer(mcp_commands.app)

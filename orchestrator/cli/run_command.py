@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -33,6 +33,10 @@ def run(
     ] = "",
     mode: Annotated[JobMode, typer.Option(help="hosted runs in a container.")] = JobMode.HOSTED,
     tool_grant: Annotated[list[str] | None, typer.Option(help="Approval-gated tool to allow.")] = None,
+    coerce: Annotated[
+        Literal["never", "safe"],
+        typer.Option(help="safe reads text where none may stand as the value it spells."),
+    ] = "never",
     secret: Annotated[
         list[str] | None, typer.Option(metavar="NAME=ENV_VAR", help="Secret for the agent's commands.")
     ] = None,
@@ -65,6 +69,7 @@ def run(
         "model": chosen_model(model, output, needed=not command),
         "image": image,
         "grants": tool_grant or [],
+        "coerce": coerce,
         "secrets": secret_grants(secret or []),
         "timeout_s": timeout,
         "max_iterations": max_iterations,

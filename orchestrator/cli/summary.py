@@ -63,6 +63,13 @@ def calls_of(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return calls
 
 
+def adjustment(one: Mapping[str, Any]) -> str:
+    """A change of a call's arguments, in words."""
+    if one["kind"] == "dropped_null":
+        return f"{one['pointer']} was null, which its schema refuses: dropped"
+    return f"{one['pointer']} was a {one['was']} and is read as {one['became']}"
+
+
 def _first(call: Mapping[str, Any]) -> str:
     if call["verdict"] != "invalid_params":
         return "fits the schema"

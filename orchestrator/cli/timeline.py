@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from orchestrator.cli.summary import adjustment
 from orchestrator.cli.visible import one_line
 
 _LAST_LINES = 12
@@ -70,6 +71,8 @@ class TimelinePrinter:
         text = Text("  result   ", style="green" if good else "red")
         first = " (first call)" if data["first_call"] else ""
         text.append(f"{data['verdict']}{first} ", style="green" if good else "red")
+        for one in data.get("adjustments", ()):  # not in a timeline from before
+            text.append(f"[{one_line(adjustment(one))}] ", style="yellow")
         return text.append(one_line(data["preview"]), style="dim")
 
     def _contract(self, data: dict[str, Any]) -> Text:

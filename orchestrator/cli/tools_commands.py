@@ -18,9 +18,9 @@ from orchestrator.cli.output import Output
 from orchestrator.cli.session import desk_for
 from orchestrator.cli.summary import table
 from orchestrator.cli.visible import one_line, visible
+from orchestrator.domain.shaping.family import FAMILIES
 
 app = typer.Typer(name="tools", help="The tool registry.", no_args_is_help=True)
-PROVIDERS = ("openai", "anthropic", "generic")
 _CALL_S = 3700.0
 _ADD_S = 120.0
 
@@ -37,7 +37,8 @@ def list_tools(
     async def work() -> None:
         async with desk_for(settings, output.say, tools=True) as client:
             tools: list[dict[str, Any]] = await client.get("/api/v1/tools")
-        tools = [one for one in tools if one["hosted"] or not hosted]
+        # With the reasons asked for, the hidden ones are what one looks for.
+        tools = [one for one in tools if one["hosted"] or explain or not hosted]
         output.show(
             tools, table(("tool", "source", "hosted", "description"), [_row(one, explain) for one in tools])
         )
@@ -58,7 +59,7 @@ def show(name: str, as_json: AsJson = False) -> None:
             ("tool", tool["name"]),
             ("from", f"{tool['source']} {tool['owner']}, there called {tool['original_name']}"),
             ("state", f"{tool['state']} {tool['reason']}"),
-            ("sandboxed jobs", "see it" if tool["hosted"] else f"do not see it: {tool['hidden_reason']}"),
+            ("sandboxed jobs", "see it" if tool["hosted"] else f"do not see it: {tool['hidden_because']}"),
             ("approval", tool["approval"]),
             ("policy", ", ".join(_policy(tool))),
             ("description", tool["description"]),
@@ -66,7 +67,12 @@ def show(name: str, as_json: AsJson = False) -> None:
         lines = [f"{label:<15} {one_line(value, 2000)}" for label, value in facts]
         schema = visible(json.dumps(tool["parameters"], ensure_ascii=False, indent=2))
         verdicts = checked.get(tool["name"], [])
-        output.show({**tool, "providers": verdicts}, *lines, schema, *(_verdict("", one) for one in verdicts))
+        output.show(
+            {**tool, "providers": verdicts},
+            *lines,
+            schema,
+            *(line for one in verdicts for line in _verdict("", one)),
+        )
 
     finish(work())
 
@@ -101,21 +107,24 @@ def check(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="NAME...", help="All when none is given.")
     ] = None,
-    provider: Annotated[list[str] | None, typer.Option(help="openai, anthropic or generic.")] = None,
+    provider: Annotated[
+        list[str] | None,
+        typer.Option(help="openai, openai-strict, anthropic, gemini or generic; all but strict else."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say how each provider will see the tools; a tool that one refuses is a failure."""
+    """Say how each provider will see the tools: each change, each refusal; a refusal is a failure."""
     settings, output = settings_from_environment(), Output(as_json)
     for one in provider or ():
-        if one not in PROVIDERS:
-            raise UsageMistake(f"--provider {one}: there are {', '.join(PROVIDERS)}")
+        if one not in FAMILIES:
+            raise UsageMistake(f"--provider {one}: there are {', '.join(FAMILIES)}")
 
     async def work() -> int:
         async with desk_for(settings, output.say, tools=True) as client:
             asked = {"names": names or [], "providers": provider or []}
             found: dict[str, list[dict[str, Any]]] = await client.post("/api/v1/tools/check", asked)
             unusable = await _unusable(client, names or [])
-        lines = [_verdict(name, one) for name, verdicts in found.items() for one in verdicts]
+        lines = [line for name, verdicts in found.items() for one in verdicts for line in _verdict(name, one)]
         lines += [Text(f"{name}: {reason}", style="red") for name, reason in unusable.items()]
         output.show({"tools": found, "unusable": unusable}, *lines)
         refused = any(one["verdict"] == "refused" for verdicts in found.values() for one in verdicts)
@@ -217,9 +226,11 @@ def _row(tool: dict[str, Any], explain: bool) -> tuple[str | Text, ...]:
     if tool["hosted"]:
         verdict = Text("yes", style="green")
     else:
-        reason = tool["hidden_reason"] + (f" ({tool['reason']})" if tool["reason"] else "")
-        verdict = Text(one_line(f"no: {reason}" if explain else "no"), style="yellow")
-    return (tool["name"], tool["source"], verdict, one_line(tool["description"], 80))
+        reason = f"no: {tool['hidden_reason']}: {tool['hidden_because']}"
+        verdict = Text(one_line(reason if explain else "no"), style="yellow")
+    # A name that is not what its owner asked for says which tool it stands for.
+    source = f"{tool['owner']} {tool['original_name']}" if tool["renamed"] else tool["source"]
+    return (tool["name"], one_line(source, 60), verdict, one_line(tool["description"], 80))
 
 
 def _policy(tool: dict[str, Any]) -> list[str]:
@@ -227,8 +238,9 @@ def _policy(tool: dict[str, Any]) -> list[str]:
     return [*hints, f"{tool['timeout_s']:g} s at most"]
 
 
-def _verdict(name: str, view: dict[str, Any]) -> Text:
+def _verdict(name: str, view: dict[str, Any]) -> list[Text]:
+    """A line for the verdict, and one below it for each thing that was changed or is refused."""
     style = {"unchanged": "green", "changed": "yellow", "refused": "red"}[view["verdict"]]
-    notes = "; ".join([*view["refusals"], *view["changes"]])
-    line = Text(f"{name + ' ' if name else ''}{view['provider']:<10} {view['verdict']}", style=style)
-    return line.append(f": {one_line(notes, 1000)}" if notes else "", style="default")
+    lines = [Text(f"{name + ' ' if name else ''}{view['provider']:<13} {view['verdict']}", style=style)]
+    lines += [Text(f"  refused: {one_line(note, 1000)}", style="red") for note in view["refusals"]]
+    return lines + [Text(f"  changed: {one_line(note, 1000)}") for note in view["changes"]]

@@ -67,6 +67,7 @@ class JobSpec:
     Attributes:
         command: shell text that runs as the agent in the loop's place; None is the loop.
         grants: approval-gated tools that this job may use.
+        coerce_safe: arguments that are text where no text may stand are read as the value they spell.
         secrets: secret name to environment variable of the job's child processes.
         timeout_s: from the start of the container.
         max_iterations: model requests that are answered, at most.
@@ -93,6 +94,7 @@ class JobSpec:
     cpus: float | None = None
     workspace_sha256: str | None = None
     workspace_bytes: int | None = None
+    coerce_safe: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from fastapi.responses import Response, StreamingResponse
 from orchestrator.domain.jobs import Job, JobState
 from orchestrator.http.auth import OperatorGate
 from orchestrator.http.bodies import stream_body
+from orchestrator.http.contract_messages import ContractView
 from orchestrator.http.gated import gated
 from orchestrator.http.operator_messages import (
     CallView,
@@ -25,6 +26,7 @@ from orchestrator.http.operator_messages import (
 from orchestrator.ports.audit import AuditStore
 from orchestrator.ports.events import StoredEvent
 from orchestrator.services.audit_log import AuditLog
+from orchestrator.services.contracts import Contracts
 from orchestrator.services.jobs import JobService
 from orchestrator.services.timeline import Timeline
 
@@ -51,6 +53,7 @@ class OperatorServices:
     timeline: Timeline
     audit: AuditStore
     audit_log: AuditLog
+    contracts: Contracts
     defaults: JobDefaults
 
 
@@ -112,12 +115,15 @@ def _read_routes(router: APIRouter, services: OperatorServices) -> None:
     async def get_calls(job_id: str) -> list[CallView]:
         job = await jobs.get(job_id)
         await services.audit_log.flush()
-        seen: set[str] = set()
-        calls: list[CallView] = []
-        for row in await services.audit.read(job_id=job.id, limit=_MAX_CALLS):
-            calls.append(CallView.of(row, first_call=row.tool_name not in seen))
-            seen.add(row.tool_name)
-        return calls
+        first = {row.tool_name: row for row in await services.audit.first_calls(job.id)}
+        # A call that a worker could not send is recorded when its events come: by then others may be.
+        rows = sorted(await services.audit.read(job_id=job.id, limit=_MAX_CALLS), key=lambda row: row.at)
+        return [CallView.of(row, first_call=first.get(row.tool_name) == row) for row in rows]
+
+    @router.get("/jobs/{job_id}/contract", summary="What its model was shown, and each tool's first call")
+    async def get_contract(job_id: str) -> ContractView:
+        job = await jobs.get(job_id)
+        return ContractView.of(job, await services.contracts.of(job.id))
 
 
 def _timeline_routes(router: APIRouter, services: OperatorServices) -> None:

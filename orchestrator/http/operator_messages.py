@@ -8,8 +8,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from orchestrator.domain.jobs import Job, JobMode, JobSpec, JobState
+from orchestrator.domain.shaping.family import Family
 from orchestrator.ports.audit import AuditRow
-from orchestrator.ports.tool_sources import McpServerView
 from orchestrator.services.tool_desk import ProviderVerdict, ToolView
 
 
@@ -32,6 +32,7 @@ class JobRequest(OperatorRequest):
     image: str = Field(default="", max_length=500)
     system_prompt: str | None = Field(default=None, max_length=200_000)
     grants: list[str] = Field(default_factory=list[str], max_length=100)
+    coerce: Literal["never", "safe"] = "never"
     secrets: dict[str, str] = Field(default_factory=dict[str, str], max_length=20)
     timeout_s: float = Field(default=3600.0, gt=0, le=86_400)
     max_iterations: int = Field(default=200, ge=1, le=10_000)
@@ -53,6 +54,7 @@ class JobRequest(OperatorRequest):
             image=self.image,
             system_prompt=self.system_prompt,
             grants=frozenset(self.grants),
+            coerce_safe=self.coerce == "safe",
             secrets=dict(self.secrets),
             timeout_s=self.timeout_s,
             max_iterations=self.max_iterations,
@@ -92,6 +94,7 @@ class JobView(BaseModel):
     max_tokens: int | None
     tokens_used: int
     grants: list[str]
+    coerce: Literal["never", "safe"]
     secrets: dict[str, str]
     created_at: datetime
     registered_at: datetime | None
@@ -125,6 +128,7 @@ class JobView(BaseModel):
             max_tokens=spec.max_tokens,
             tokens_used=job.tokens_used,
             grants=sorted(spec.grants),
+            coerce="safe" if spec.coerce_safe else "never",
             secrets=dict(spec.secrets),
             created_at=job.created_at,
             registered_at=job.registered_at,
@@ -153,7 +157,10 @@ class CallView(BaseModel):
     call_id: str
     params: dict[str, Any]
     verdict: str
+    schema_verdict: str
     rules: list[str]
+    violations: list[dict[str, str | None]]
+    adjustments: list[dict[str, str]]
     duration_ms: int
     output_bytes: int
     first_call: bool
@@ -168,7 +175,10 @@ class CallView(BaseModel):
             call_id=row.call_id,
             params=row.params,
             verdict=row.verdict,
+            schema_verdict=row.schema_verdict,
             rules=list(row.rules),
+            violations=[dict(one) for one in row.violations],
+            adjustments=[dict(one) for one in row.adjustments],
             duration_ms=row.duration_ms,
             output_bytes=row.output_bytes,
             first_call=first_call,
@@ -196,10 +206,12 @@ class ToolSummary(BaseModel):
     source: str
     owner: str
     original_name: str
+    renamed: bool
     state: str
     reason: str
     hosted: bool
     hidden_reason: str
+    hidden_because: str
 
     @classmethod
     def of(cls, view: ToolView) -> ToolSummary:
@@ -240,10 +252,12 @@ def _summary(view: ToolView) -> dict[str, Any]:
         "source": entry.traits.source,
         "owner": entry.traits.owner,
         "original_name": entry.traits.original_name or entry.tool.definition.name,
+        "renamed": entry.renamed,
         "state": entry.state,
         "reason": entry.reason,
         "hosted": not view.hidden,
         "hidden_reason": view.hidden,
+        "hidden_because": view.because,
     }
 
 
@@ -254,10 +268,10 @@ class ToolCallRequest(OperatorRequest):
 
 
 class CheckRequest(OperatorRequest):
-    """Which tools to check for which providers; all when left out."""
+    """Which tools to check for which providers; all tools, and the usual providers, when left out."""
 
     names: list[str] = Field(default_factory=list[str])
-    providers: list[Literal["openai", "anthropic", "generic"]] = Field(default_factory=list[Any])
+    providers: list[Family] = Field(default_factory=list[Family])
 
 
 class ProviderView(BaseModel):
@@ -286,36 +300,3 @@ class WasmRequest(OperatorRequest):
 
     wasm: str
     sidecar: str | None = None
-
-
-class McpView(BaseModel):
-    """An MCP server."""
-
-    name: str
-    transport: str
-    state: str
-    reason: str
-    protocol_version: str
-    tool_count: int
-    last_error: str
-    problems: list[str]
-
-    @classmethod
-    def of(cls, view: McpServerView) -> McpView:
-        """The view of a server."""
-        return cls(
-            name=view.name,
-            transport=view.transport,
-            state=view.state,
-            reason=view.reason,
-            protocol_version=view.protocol_version,
-            tool_count=view.tool_count,
-            last_error=view.last_error,
-            problems=list(view.problems),
-        )
-
-
-class McpRequest(OperatorRequest):
-    """An MCP server's entry, as in a common `mcpServers` file; None tests the configured one."""
-
-    config: dict[str, Any] | None = None

@@ -5,17 +5,18 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
+from orchestrator.domain.shaping.family import USUAL
 from orchestrator.errors import BadRequest
 from orchestrator.http.auth import OperatorGate
+from orchestrator.http.contract_messages import ToolStatsView
 from orchestrator.http.gated import gated
+from orchestrator.http.operator_mcp import add_mcp_routes
 from orchestrator.http.operator_messages import (
     CheckRequest,
-    McpRequest,
-    McpView,
     ProviderView,
     ToolCallRequest,
     ToolDetail,
@@ -23,6 +24,7 @@ from orchestrator.http.operator_messages import (
     WasmRequest,
 )
 from orchestrator.ports.tool_sources import McpControl
+from orchestrator.services.statistics import Statistics
 from orchestrator.services.tool_desk import ToolDesk
 
 
@@ -33,14 +35,27 @@ class ToolServices:
     gate: OperatorGate
     desk: ToolDesk
     mcp: McpControl
+    statistics: Statistics
 
 
 def tools_router(services: ToolServices) -> APIRouter:
     """Every tool route for operators."""
     router = APIRouter(prefix="/api/v1", tags=["tools"], route_class=gated(services.gate))
+    _stats_routes(router, services.statistics)
     _tool_routes(router, services.desk)
-    _mcp_routes(router, services.mcp)
+    add_mcp_routes(router, services.mcp)
     return router
+
+
+def _stats_routes(router: APIRouter, statistics: Statistics) -> None:
+    @router.get("/tool-stats", summary="How the tools fare with models")
+    async def get_all_stats(name: Annotated[list[str] | None, Query()] = None) -> list[ToolStatsView]:
+        return [ToolStatsView.of(one) for one in await statistics.of(name or ())]
+
+    @router.get("/tools/{name}/stats", summary="How one tool fares with models")
+    async def get_stats(name: str) -> ToolStatsView:
+        (found,) = await statistics.of([name])
+        return ToolStatsView.of(found)
 
 
 def _tool_routes(router: APIRouter, desk: ToolDesk) -> None:
@@ -54,7 +69,7 @@ def _tool_routes(router: APIRouter, desk: ToolDesk) -> None:
 
     @router.post("/tools/check", summary="How each provider family sees the tools")
     async def check(asked: CheckRequest) -> dict[str, list[ProviderView]]:
-        found = desk.check(asked.names, asked.providers or ("openai", "anthropic", "generic"))
+        found = desk.check(asked.names, asked.providers or USUAL)
         return {name: [ProviderView.of(one) for one in verdicts] for name, verdicts in found.items()}
 
     @router.post("/tools/{name}/call", summary="A call by hand")
@@ -70,26 +85,6 @@ def _tool_routes(router: APIRouter, desk: ToolDesk) -> None:
     @router.delete("/tools/{name}", status_code=204, summary="Remove a WASM tool")
     async def delete(name: str) -> None:
         await desk.remove(name)
-
-
-def _mcp_routes(router: APIRouter, mcp: McpControl) -> None:
-    @router.get("/mcp", summary="The MCP servers and how they are")
-    async def get_servers() -> list[McpView]:
-        return [McpView.of(view) for view in mcp.servers()]
-
-    @router.put("/mcp/{name}", status_code=201, summary="Take an MCP server in")
-    async def put_server(name: str, asked: McpRequest) -> None:
-        if asked.config is None:
-            raise BadRequest("config is missing; give the server's entry as in an mcpServers file")
-        await mcp.add(name, asked.config)
-
-    @router.delete("/mcp/{name}", status_code=204, summary="Forget an MCP server")
-    async def delete(name: str) -> None:
-        await mcp.remove(name)
-
-    @router.post("/mcp/{name}/test", summary="Connect to an MCP server once")
-    async def test(name: str, asked: McpRequest) -> McpView:
-        return McpView.of(await mcp.test(name, asked.config))
 
 
 def _bytes(text: str) -> bytes:

@@ -260,4 +260,12 @@ def _conflict(tool_name: str) -> IdempotencyConflict:
 
 def _context(job: Job, key: str | None) -> ToolContext:
     spec = job.spec
-    return ToolContext(job.id, key or "", spec.agent, job.instance_id, spec.network, grants=spec.grants)
+    return ToolContext(
+        job.id,
+        key or "",
+        spec.agent,
+        job.instance_id,
+        spec.network,
+        grants=spec.grants,
+        coerce_safe=spec.coerce_safe,
+    )

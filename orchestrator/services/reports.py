@@ -11,12 +11,13 @@ from orchestrator.domain.jobs import Job, JobMode, JobState
 from orchestrator.errors import ChangesMissing, Conflict, JobNotActive, TooLarge
 from orchestrator.ports.blobs import Blob, BlobTooLarge
 from orchestrator.ports.deliveries import PendingDelivery
-from orchestrator.ports.events import NewEvent
+from orchestrator.ports.events import NewEvent, StoredEvent
 from orchestrator.ports.membership import Membership
 from orchestrator.ports.sockets import JobSockets
 from orchestrator.services.active_jobs import may_call
 from orchestrator.services.jobs import JobParts
 from orchestrator.services.secrets import SecretService
+from tool_registry.audit import AuditRecord, AuditSink, SchemaVerdict
 from tool_registry.redaction import masked
 from tool_registry.registry import ToolRegistry
 
@@ -40,6 +41,7 @@ class WorkerReports:
     """What a worker asks and tells.
 
     Args:
+        audit: told of calls that the worker could not send.
         wake: called after a change that the supervisor should look at.
     """
 
@@ -51,6 +53,7 @@ class WorkerReports:
         secrets: SecretService,
         sockets: JobSockets,
         registry: ToolRegistry,
+        audit: AuditSink,
         wake: Callable[[], None],
     ) -> None:
         self._parts = parts
@@ -58,6 +61,7 @@ class WorkerReports:
         self._secrets = secrets
         self._sockets = sockets
         self._registry = registry
+        self._audit = audit
         self._wake = wake
 
     async def register(self, job: Job) -> Job:
@@ -129,7 +133,35 @@ class WorkerReports:
 
     async def events(self, job: Job, events: Sequence[NewEvent]) -> None:
         """Store the worker's events, sensitive arguments masked; those it sent before are left out."""
-        await self._parts.timeline.append(job.id, [self._completed(event) for event in events])
+        stored = await self._parts.timeline.append(job.id, [self._completed(event) for event in events])
+        for event in stored:
+            if event.type == "tool_result" and event.data["unsent"]:
+                self._record_unsent(job, event)
+
+    def _record_unsent(self, job: Job, event: StoredEvent) -> None:
+        """Keep the verdict of a call whose arguments were no JSON object: it never came as a call."""
+        data = event.data
+        entry = self._registry.get(data["tool_name"])
+        if entry is None:
+            return  # one of the container's own tools
+        self._audit(
+            AuditRecord(
+                at=event.at,
+                job_id=job.id,
+                agent=job.spec.agent,
+                network=job.spec.network,
+                tool_name=entry.name,
+                source=str(entry.traits.source),
+                call_id=f"{job.attempt}:{data['call_id']}",
+                params={},
+                verdict=data["verdict"],
+                schema_verdict=SchemaVerdict.VIOLATES.value,
+                violations=tuple(data["errors"]),
+                adjustments=(),
+                duration_ms=data["duration_ms"],
+                output_bytes=0,
+            )
+        )
 
     def _completed(self, event: NewEvent) -> NewEvent:
         """With what only the registry knows of a tool: its source and its sensitive arguments."""

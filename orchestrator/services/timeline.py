@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -64,6 +64,14 @@ class Timeline:
     async def read(self, job_id: JobId, *, after: int = 0, limit: int = _PAGE) -> list[StoredEvent]:
         """Events with a position over `after`, oldest first."""
         return await self._store.read(job_id, after=after, limit=limit)
+
+    async def all(self, job_id: JobId) -> AsyncIterator[StoredEvent]:
+        """Every event there is, oldest first."""
+        after = 0
+        while page := await self.read(job_id, after=after):
+            for event in page:
+                yield event
+            after = page[-1].position
 
     def watch(self, job_id: JobId) -> Watch:
         """Notices every change from now on: take it before you look, wait for it after."""

@@ -3,36 +3,45 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import structlog
+
 from orchestrator.domain.shaping.family import FAMILIES, Family
-from orchestrator.domain.shaping.tool import ShapedTool, shape_tools
+from orchestrator.domain.shaping.tool import ShapedTool, shape_tool, shape_tools
 from orchestrator.errors import BadRequest, Conflict, NotFound
+from orchestrator.ports.audit import OPERATOR_JOB
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.tool_sources import WasmLoader
+from orchestrator.services.tool_files import Loaded, fingerprints, move_pair, remove_pair, write_pair
 from tool_registry.context import ToolContext
 from tool_registry.execution import ToolExecutor
+from tool_registry.names import LOCAL_NAMES
 from tool_registry.output import ToolOutput
 from tool_registry.registry import Entry, Offer, ToolRegistry
 from tool_registry.tool import ToolSource
-from tool_registry.visibility import Hidden, ToolState, hosted_visibility
+from tool_registry.visibility import HIDDEN_BECAUSE, Hidden, ToolState, hosted_visibility
 
-OPERATOR_JOB = "operator"
 _FILE_STEM = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_SIDECAR = ".capabilities.json"
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolView:
-    """A tool with its verdict for hosted jobs; `hidden` is "" when they see it."""
+    """A tool with its verdict for hosted jobs.
+
+    Attributes:
+        hidden: the reason's name; "" when they see it.
+        because: the reason in words, with what can be done.
+    """
 
     entry: Entry
     hidden: str
+    because: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +69,30 @@ class ToolDesk:
         self._ids = ids
         self._tools_dir = tools_dir
         self._changing = asyncio.Lock()
+        self._loaded: dict[Path, Loaded] = {}
 
-    async def load(self) -> None:
-        """Register everything in the tools directory; a bad file is registered as failed."""
-        for offer in await self._wasm.load_directory(self._tools_dir):
-            self._registry.replace(offer.tool.traits.owner, [offer])
+    async def refresh(self) -> None:
+        """Bring the registry up to the tools directory: load what is new or changed, drop what is gone.
+
+        A bad file is registered as failed. A call that runs goes on with the tool as it was.
+        """
+        async with self._changing:
+            found = await asyncio.to_thread(fingerprints, self._tools_dir)
+            for path in self._loaded.keys() - found.keys():
+                self._registry.remove_owner(self._loaded.pop(path).owner)
+            changed = [
+                path
+                for path in sorted(found)
+                if path not in self._loaded or self._loaded[path].fingerprint != found[path]
+            ]
+            for path, offer in zip(changed, await self._load_all(changed), strict=True):
+                replaced = self._registry.replace(offer.tool.traits.owner, [offer])
+                self._loaded[path] = Loaded(found[path], offer.tool.traits.owner)
+                for refused in replaced.refused:
+                    _log.warning("tool_refused", file=path.name, reason=refused.error.message)
+
+    async def _load_all(self, paths: Sequence[Path]) -> list[Offer]:
+        return list(await asyncio.gather(*(self._wasm.load(path) for path in paths)))
 
     def views(self) -> list[ToolView]:
         """Every tool, sorted by name."""
@@ -81,15 +109,25 @@ class ToolDesk:
     def check(
         self, names: Sequence[str], families: Sequence[Family] = FAMILIES
     ) -> dict[str, list[ProviderVerdict]]:
-        """How each provider family sees each tool; all tools when no name is given."""
+        """How each provider family sees each tool; all tools when no name is given.
+
+        A family's number of tools is held against what a hosted job's request carries, in its order: what
+        such jobs see, and the container's own tools.
+        """
         entries = [self._entry(name) for name in names] if names else list(self._registry.entries())
-        entries = [entry for entry in entries if entry.state is ToolState.ACTIVE]
-        offered = [(one.name, one.definition.description, one.definition.parameters_json) for one in entries]
-        found: dict[str, list[ProviderVerdict]] = {entry.name: [] for entry in entries}
+        wanted = [entry.name for entry in entries if entry.state is ToolState.ACTIVE]
+        found: dict[str, list[ProviderVerdict]] = {name: [] for name in wanted}
         for family in families:
-            for entry, shaped in zip(entries, shape_tools(offered, family), strict=True):
-                found[entry.name].append(ProviderVerdict(family, shaped))
+            carried = {tool.name: tool for tool in shape_tools(self._request(), family)}
+            for name in wanted:
+                alone = shape_tool(*_offered(self._entry(name)), family)
+                found[name].append(ProviderVerdict(family, carried.get(name, alone)))
         return found
+
+    def _request(self) -> list[tuple[str, str, str]]:
+        """The tools of a hosted job without grants, as `(name, description, schema)`, sorted by name."""
+        seen = [_offered(view.entry) for view in self.views() if not view.hidden]
+        return sorted([*seen, *((name, "", "{}") for name in LOCAL_NAMES)])
 
     async def call(self, name: str, params: dict[str, Any]) -> ToolOutput:
         """Run a call by hand; being there to make it is the approval.
@@ -110,19 +148,22 @@ class ToolDesk:
             raise BadRequest(f"{stem[:80]!r} can't be a tool's name; use a-z, A-Z, 0-9, _ and -, 64 at most")
         async with self._changing:
             staging = self._tools_dir / ".staging" / f"{stem}.wasm"
-            await asyncio.to_thread(_write_pair, staging, wasm, sidecar)
+            await asyncio.to_thread(write_pair, staging, wasm, sidecar)
             try:
                 staged = await self._wasm.load(staging)
                 _usable(staged)
                 self._check_rivals(staged)
                 final = self._tools_dir / staging.name
-                await asyncio.to_thread(_move_pair, staging, final)
+                await asyncio.to_thread(move_pair, staging, final)
             finally:
-                await asyncio.to_thread(_remove_pair, staging)
+                await asyncio.to_thread(remove_pair, staging)
+            mark = (await asyncio.to_thread(fingerprints, self._tools_dir)).get(final)
             offer = await self._wasm.load(final)
             replaced = self._registry.replace(offer.tool.traits.owner, [offer])
+            if mark is not None:
+                self._loaded[final] = Loaded(mark, offer.tool.traits.owner)
             if replaced.refused:
-                await asyncio.to_thread(_remove_pair, final)
+                await asyncio.to_thread(remove_pair, final)
                 raise BadRequest(replaced.refused[0].error.message)
         return self.view(replaced.registered[0])
 
@@ -138,7 +179,9 @@ class ToolDesk:
             raise Conflict(f"{name} comes from {entry.traits.owner}; remove it there")
         async with self._changing:
             self._registry.remove_owner(entry.traits.owner)
-            await asyncio.to_thread(_remove_pair, self._tools_dir / f"{entry.tool.definition.name}.wasm")
+            path = self._tools_dir / f"{entry.tool.definition.name}.wasm"
+            await asyncio.to_thread(remove_pair, path)
+            self._loaded.pop(path, None)
 
     def _entry(self, name: str) -> Entry:
         entry = self._registry.get(name)
@@ -153,6 +196,21 @@ class ToolDesk:
             raise BadRequest(refused[0].error.message)
 
 
+def judged(entries: Iterable[Entry], families: Sequence[Family]) -> dict[str, list[ProviderVerdict]]:
+    """How each provider family sees each tool that is active, when they are shown together."""
+    active = [entry for entry in entries if entry.state is ToolState.ACTIVE]
+    offered = [(one.name, one.definition.description, one.definition.parameters_json) for one in active]
+    found: dict[str, list[ProviderVerdict]] = {entry.name: [] for entry in active}
+    for family in families:
+        for entry, shaped in zip(active, shape_tools(offered, family), strict=True):
+            found[entry.name].append(ProviderVerdict(family, shaped))
+    return found
+
+
+def _offered(entry: Entry) -> tuple[str, str, str]:
+    return entry.name, entry.definition.description, entry.definition.parameters_json
+
+
 def _usable(offer: Offer) -> None:
     if offer.state is ToolState.FAILED_TO_LOAD:
         raise BadRequest(offer.reason)
@@ -160,29 +218,6 @@ def _usable(offer: Offer) -> None:
 
 def _view(entry: Entry) -> ToolView:
     verdict = hosted_visibility(entry.name, entry.traits, entry.state)
-    return ToolView(entry, verdict.reason if isinstance(verdict, Hidden) else "")
-
-
-def _pair(path: Path) -> Iterable[Path]:
-    return path, path.with_name(path.stem + _SIDECAR)
-
-
-def _write_pair(path: Path, wasm: bytes, sidecar: bytes | None) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for file, data in zip(_pair(path), (wasm, sidecar), strict=True):
-        file.unlink(missing_ok=True)
-        if data is not None:
-            file.write_bytes(data)
-
-
-def _move_pair(source: Path, target: Path) -> None:
-    for here, there in zip(_pair(source), _pair(target), strict=True):
-        if here.exists():
-            os.replace(here, there)  # noqa: PTH105 - both are paths already
-        else:
-            there.unlink(missing_ok=True)
-
-
-def _remove_pair(path: Path) -> None:
-    for file in _pair(path):
-        file.unlink(missing_ok=True)
+    if not isinstance(verdict, Hidden):
+        return ToolView(entry, "")
+    return ToolView(entry, verdict.reason, entry.reason or HIDDEN_BECAUSE[verdict.reason])

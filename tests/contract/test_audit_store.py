@@ -1,4 +1,4 @@
-"""What every `AuditStore` does (PD-6)."""
+"""What every `AuditStore` does (PD-6), and what it tells of first calls (PD-20)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from orchestrator.adapters.db.audit import SqlAuditStore
 from orchestrator.adapters.db.database import Database
 from orchestrator.adapters.db.jobs import SqlJobStore
 from orchestrator.domain.jobs import JobId
-from orchestrator.ports.audit import AuditRow, AuditStore, ToolUse
+from orchestrator.ports.audit import OPERATOR_JOB, AuditRow, AuditStore, Frequent, Spread, ToolStats
 from tests.support.jobs import START, make_job
 
 
@@ -31,15 +31,31 @@ def make_row(call_id: str = "call-1", **changes: Any) -> AuditRow:
         "call_id": call_id,
         "params": {"q": ["\x00", 1, None, {"z": 1, "a": 2}]},
         "verdict": "ok",
-        "rules": (),
+        "schema_verdict": "fits",
+        "violations": (),
+        "adjustments": (),
         "duration_ms": 12,
         "output_bytes": 2**40,
     }
     return AuditRow(**(given | changes))
 
 
+def violation(pointer: str, rule: str) -> dict[str, str | None]:
+    return {"pointer": pointer, "rule": rule, "message": f"{rule} it", "expected": "x", "got": None}
+
+
+def refused(call_id: str, pointer: str = "/q", rule: str = "type", **changes: Any) -> AuditRow:
+    given: dict[str, Any] = {
+        "verdict": "invalid_params",
+        "schema_verdict": "violates",
+        "violations": (violation(pointer, rule),),
+    }
+    return make_row(call_id, **(given | changes))
+
+
 async def test_rows_come_back_as_they_were_stored(audit: AuditStore):
-    rows = [make_row(), make_row("call-2", verdict="invalid_params", rules=("required", "type"))]
+    changed = {"pointer": "/lang", "kind": "dropped_null", "was": "null", "became": ""}
+    rows = [make_row(), refused("call-2", "/q", "required"), make_row("call-3", adjustments=(changed,))]
     await audit.append(rows)
     assert await audit.read() == rows
 
@@ -70,34 +86,112 @@ async def test_rows_are_stored_together_or_not_at_all(audit: AuditStore):
     await audit.append([])
 
 
-async def test_tools_are_counted_by_calls_and_by_first_calls_of_a_job(audit: AuditStore):
-    refused = "invalid_params"
+async def stats_of(audit: AuditStore, name: str = "search") -> ToolStats:
+    (found,) = await audit.stats([name])
+    return found
+
+
+async def test_first_calls_are_counted_once_a_job_and_tool(audit: AuditStore):
+    missing = {"verdict": "tool_not_hosted", "schema_verdict": "unchecked"}
     await audit.append(
         [
-            make_row("1", job_id="a", verdict=refused),
-            make_row("2", job_id="a", verdict="ok"),
+            refused("1", job_id="a"),
+            make_row("2", job_id="a"),
             make_row("3", job_id="a", verdict="error"),
             make_row("4", job_id="b", verdict="error"),
-            make_row("5", job_id="b", verdict=refused),
+            refused("5", job_id="b"),
             make_row("6", job_id="c", verdict="rate_limited"),
-            make_row("7", job_id="c", tool_name="build", verdict=refused),
+            make_row("7", job_id="d", **missing),
+            refused("8", job_id="c", tool_name="build"),
+            refused("9", job_id=OPERATOR_JOB),
         ]
     )
-    assert await audit.tool_use() == [
-        ToolUse("build", calls=1, accepted=0, first_calls=1, first_calls_accepted=0),
-        ToolUse("search", calls=6, accepted=4, first_calls=3, first_calls_accepted=2),
-    ]
+    build, search = await audit.stats()
+    assert (build.tool_name, build.calls, build.first_calls, build.first_call_rate) == ("build", 1, 1, 0.0)
+    assert (search.calls, search.refused) == (7, 2)
+    assert (search.first_calls, search.first_calls_fit, search.first_calls_unchecked) == (4, 2, 1)
+    assert search.first_call_rate == 2 / 3
+    assert search.verdicts == {
+        "error": 2,
+        "invalid_params": 2,
+        "ok": 1,
+        "rate_limited": 1,
+        "tool_not_hosted": 1,
+    }
+    assert await audit.stats(["build"]) == [build]
+    assert await audit.stats(["none"]) == []
 
 
 async def test_the_first_call_is_the_earliest_whatever_order_rows_came_in(audit: AuditStore):
     later, earlier = START + timedelta(seconds=1), START
-    await audit.append([make_row("2", at=later, verdict="invalid_params")])
-    await audit.append([make_row("1", at=earlier, verdict="ok")])
-    assert await audit.tool_use() == [ToolUse("search", 2, 1, first_calls=1, first_calls_accepted=1)]
+    await audit.append([refused("2", at=later)])
+    await audit.append([make_row("1", at=earlier)])
+    assert (await stats_of(audit)).first_call_rate == 1.0
+    (first,) = await audit.first_calls("job-1")
+    assert first.call_id == "1"
+
+
+async def test_a_job_s_first_calls_come_in_their_order(audit: AuditStore):
+    await audit.append(
+        [
+            make_row("1", tool_name="b"),
+            make_row("2", tool_name="a"),
+            make_row("3", tool_name="b"),
+            make_row("4", job_id="job-2"),
+        ]
+    )
+    assert [row.call_id for row in await audit.first_calls("job-1")] == ["1", "2"]
+    assert await audit.first_calls("nobody") == []
+
+
+async def test_retries_are_the_refusals_before_the_first_call_that_fits(audit: AuditStore):
+    await audit.append(
+        [
+            make_row("1", job_id="at-once"),
+            refused("2", job_id="at-once"),
+            refused("3", job_id="third"),
+            refused("4", job_id="third"),
+            make_row("5", job_id="third", verdict="error"),
+            refused("6", job_id="never"),
+        ]
+    )
+    found = await stats_of(audit)
+    assert (found.retries_mean, found.retries_largest, found.never_fitted) == (1.0, 2, 1)
+
+
+async def test_the_most_frequent_violation_comes_first_with_its_place(audit: AuditStore):
+    twice = (violation("/items/0/n", "type"), violation("", "required"))
+    await audit.append([refused("1", violations=twice), refused("2", "/items/12/n"), refused("3", "/2/x")])
+    assert (await stats_of(audit)).violations == (
+        Frequent("/items/*/n", "type", 2, "type it"),
+        Frequent("", "required", 1, "required it"),
+        Frequent("/*/x", "type", 1, "type it"),
+    )
+
+
+async def test_dropped_nulls_and_coercions_are_counted(audit: AuditStore):
+    null = {"pointer": "/lang", "kind": "dropped_null", "was": "null", "became": ""}
+    text = {"pointer": "/n", "kind": "coerced", "was": "string", "became": "integer"}
+    await audit.append([make_row("1", adjustments=(null, text)), make_row("2", adjustments=(null,))])
+    assert (await stats_of(audit)).adjustments == (
+        Frequent("/lang", "null dropped", 2),
+        Frequent("/n", "string to integer", 1),
+    )
+
+
+async def test_latency_and_sizes_are_of_calls_that_ran(audit: AuditStore):
+    await audit.append(
+        [make_row(f"{n}", duration_ms=n, output_bytes=n * 10) for n in range(100, 0, -1)]
+        + [refused("no", duration_ms=10**6, output_bytes=0)]
+    )
+    found = await stats_of(audit)
+    assert (found.latency_ms, found.output_bytes) == (Spread(50, 95, 100), Spread(500, 950, 1000))
+    await audit.append([refused("1", tool_name="other")])
+    assert (await stats_of(audit, "other")).latency_ms == Spread()
 
 
 async def test_no_rows_make_no_tools(audit: AuditStore):
-    assert await audit.tool_use() == []
+    assert await audit.stats() == []
 
 
 async def test_rows_go_with_their_job(audit: AuditStore, database: Database):

@@ -6,13 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, inspect, text
 
+from orchestrator.adapters.db import schema
+from orchestrator.adapters.db.audit import SqlAuditStore
 from orchestrator.adapters.db.column_types import AnyText
 from orchestrator.adapters.db.database import Database
+from orchestrator.adapters.db.engines import parse_url
 from orchestrator.adapters.db.tables_network import metadata
 from orchestrator.ports.errors import SchemaTooNew
 from tests.support.postgres import PostgresServer
@@ -79,6 +83,30 @@ async def test_migrations_that_start_together_take_turns(empty_url: str):
     assert await databases[0].check() is True
     for database in databases:
         await database.close()
+
+
+async def test_rows_from_before_keep_what_they_say_of_the_schema(empty_url: str):
+    database = await Database.open(empty_url)
+    await anyio.to_thread.run_sync(schema.upgrade, parse_url(empty_url), "0003")
+    columns = (
+        "job_id, at, agent, network, tool_name, source, call_id, params, verdict, duration_ms, output_bytes"
+    )
+    when = "'2026-01-02T03:04:05Z'" if "postgres" in empty_url else "0"
+
+    def insert(connection: Connection) -> None:
+        for verdict, rules in (("ok", "[]"), ("invalid_params", '["type"]'), ("tool_not_found", "[]")):
+            values = f"'j', {when}, '', '', 't', 'mcp', 'c', '{{}}', '{verdict}', 1, 2"
+            connection.exec_driver_sql(f"INSERT INTO audit ({columns}, rules) VALUES ({values}, '{rules}')")
+
+    await database.write(insert)
+    await database.migrate()
+    rows = await SqlAuditStore(database).read()
+    assert [(row.schema_verdict, row.rules) for row in rows] == [
+        ("fits", ()),
+        ("violates", ("type",)),
+        ("unchecked", ()),
+    ]
+    await database.close()
 
 
 async def test_a_newer_database_is_refused_and_left_alone(database: Database):

@@ -10,6 +10,32 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
+def test_the_registry_is_measured_against_plain_things(tmp_path: Path) -> None:
+    """Ratios of one run: a check costs a small part of the reference's, a catalogue a few serialisations."""
+    file = tmp_path / "costs.json"
+    run = subprocess.run(
+        [sys.executable, "-m", "bench", "--registry", "--json", file],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    ratios = {one["name"]: one["ratio"] for one in json.loads(file.read_text())["costs"]}
+    assert list(ratios) == [
+        "check of one call's arguments",
+        "coercion of two texts",
+        "registration of 1,000 tools",
+        "registration of the same again",
+        "their catalogue: filtered, hashed and written",
+    ]
+    assert ratios["check of one call's arguments"] < 0.1
+    assert ratios["their catalogue: filtered, hashed and written"] < 10
+    assert ratios["registration of the same again"] < ratios["registration of 1,000 tools"] / 5
+    assert all(name in run.stdout for name in ratios)
+
+
 def test_a_small_run_measures_every_case_and_writes_json(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     small = ("--seconds", "0.05", "--repetitions", "1", "--callers", "2")
@@ -56,3 +82,21 @@ def test_a_small_run_of_the_local_tools_compares_each_with_the_bare_call(tmp_pat
     ]
     assert all(one["tool_ms"] > 0 and one["ratio"] == one["tool_ms"] / one["bare_ms"] for one in figures)
     assert len(run.stdout.splitlines()) == len(figures)
+
+
+def test_a_small_run_of_mcp_calls_gives_a_ratio_for_each_number_of_callers(tmp_path: Path) -> None:
+    file = tmp_path / "ratios.json"
+    small = ("--seconds", "0.05", "--repetitions", "1", "--callers", "1", "3")
+    run = subprocess.run(
+        [sys.executable, "-m", "bench.mcp", "--json", file, *small],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    ratios = json.loads(file.read_text())["ratios"]
+    assert list(ratios) == ["1", "3"]
+    assert all(ratio > 0 for ratio in ratios.values())
+    assert "through the registry" in run.stdout

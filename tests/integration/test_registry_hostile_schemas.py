@@ -109,6 +109,21 @@ async def test_with_a_process_to_ask_a_pattern_is_explained_in_full() -> None:
     }
 
 
+async def test_deep_arguments_in_a_recursive_schema_hold_nothing_up() -> None:
+    """Every level may be either of two kinds: the list of all errors doubles with each."""
+    kinds = [{"properties": {"c": {"$ref": "#/$defs/n"}}, "required": [name]} for name in "xy"]
+    schema = {"properties": {"c": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "object", "anyOf": kinds}}}
+    stand = CallStand(RegistryTool(schema=schema), explainer=SubprocessExplainer(limit_s=0.5))
+    deep: dict[str, Any] = {}
+    for _ in range(150):
+        deep = {"c": deep}
+    call = asyncio.ensure_future(stand.call(**deep))
+    assert await longest_pause_s(call) < 0.5
+    error = call.exception()
+    assert isinstance(error, InvalidParams)
+    assert error.violations
+
+
 async def test_thousands_of_unique_items_hold_nothing_up() -> None:
     """The reference compares each with each: it is not asked in the event loop."""
     schema = {"properties": {"v": {"type": "array", "uniqueItems": True, "items": {"type": "object"}}}}

@@ -153,7 +153,7 @@ async def test_a_hidden_tool_is_refused_with_its_reason_and_an_unknown_one_with_
 ) -> None:
     worker, tools = await orchestrator.worker(), orchestrator.tools
     for tool, reason in {
-        "gated": "approval_required",
+        "gated": "not_granted",
         "switched_off": "disabled",
         "broken_file": "failed_to_load",
         "for_others": "wrong_surface",
@@ -172,6 +172,8 @@ async def test_a_grant_opens_a_gated_tool_to_its_job_only(orchestrator: Wired) -
     granted, other = await orchestrator.worker(grants=["gated"]), await orchestrator.worker()
     assert (await granted.execute("gated")).status_code == 200
     assert (await other.execute("gated")).status_code == 403
+    seen = [(await one.get("tools/catalog")).json()["tools"] for one in (granted, other)]
+    assert ["gated" in {tool["name"] for tool in tools} for tools in seen] == [True, False]
 
 
 async def test_approval_by_arguments_is_asked_for_these_arguments_only(orchestrator: Wired) -> None:

@@ -211,6 +211,7 @@ async def test_the_sidecar_wins_over_the_guest(shop: Workshop) -> None:
         "schema": schema,
         "limits": {"timeout_s": 3.5},
         "approval": "always",
+        "coerce": "safe",
         "read_only": True,
         "idempotent": True,
     }
@@ -220,6 +221,7 @@ async def test_the_sidecar_wins_over_the_guest(shop: Workshop) -> None:
     assert offer.tool.definition.parameters == schema
     traits = offer.tool.traits
     assert (traits.approval, traits.read_only, traits.idempotent) == (Approval.ALWAYS, True, True)
+    assert traits.coerce_safe
     assert traits.timeout_s == 3.5
 
 

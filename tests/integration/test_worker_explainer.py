@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import time
+from pathlib import Path
 
 from worker.explainer import SubprocessExplainer
 
@@ -24,6 +27,37 @@ async def test_a_runaway_pattern_is_killed_in_time() -> None:
     )
     assert found is None
     assert time.monotonic() - started < 5.0
+
+
+async def test_a_flood_of_refusals_starts_two_children_at_once() -> None:
+    """The others wait for as long as a child may take, and go without an explanation then."""
+    runaway = json.dumps({"properties": {"s": {"pattern": "^(a+)+$"}}})
+    explainer = SubprocessExplainer(limit_s=1.0)
+    started = time.monotonic()
+    asked = [explainer.explain(runaway, json.dumps({"s": "a" * 40 + "!"})) for _ in range(50)]
+    most = 0
+    work = asyncio.gather(*asked)
+    while not work.done():
+        most = max(most, children())
+        await asyncio.wait({work}, timeout=0.02)
+    assert await work == [None] * 50
+    assert 1 <= most <= 2
+    assert time.monotonic() - started < 20.0
+    assert children() == 0
+
+
+def children() -> int:
+    """How many processes of ours explain something."""
+    me = os.getpid()
+    listed = Path(f"/proc/{me}/task/{me}/children").read_text().split()
+    return sum("tool_registry.explain" in _command(pid) for pid in listed)
+
+
+def _command(pid: str) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 async def test_a_child_that_fails_is_no_answer() -> None:

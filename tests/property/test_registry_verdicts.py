@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import jsonschema
+import jsonschema_rs
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -90,6 +91,74 @@ def test_both_engines_agree(schema: Any, definition: Any, value: Any) -> None:
     assume(json.dumps(definition).find("$ref") < 0)
     verdict = CompiledSchema(json.dumps(whole, separators=(",", ":"))).accepts({"v": value})
     assert verdict is reference.is_valid({"v": value})
+
+
+# Words that draft-07 does not know, and how it says the same.
+NEWER = {
+    "dependentRequired": "dependencies",
+    "dependentSchemas": "dependencies",
+    "prefixItems": "items",
+    "unevaluatedProperties": "title",
+}
+
+
+def as_draft_07(schema: Any) -> Any:
+    """A schema in draft-07's words."""
+    if isinstance(schema, list):
+        return [as_draft_07(one) for one in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    part = cast("dict[str, Any]", schema)
+    told = {NEWER.get(key, key): as_draft_07(value) for key, value in part.items() if key != "items"}
+    if "items" in part:
+        told["additionalItems" if "prefixItems" in part else "items"] = as_draft_07(part["items"])
+    if not isinstance(told.get("title", ""), str):
+        del told["title"]
+    return told
+
+
+@settings(max_examples=300, deadline=None)
+@given(schemas, leaves.filter(lambda one: "$ref" not in one), values)
+def test_both_engines_agree_about_draft_07(schema: Any, definition: Any, value: Any) -> None:
+    """References beside other words are ignored there, by both."""
+    assume(json.dumps(definition).find("$ref") < 0)
+    whole = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "type": "object",
+        "properties": {"v": as_draft_07(schema)},
+        "$defs": {"d": as_draft_07(definition)},
+    }
+    reference: Any = jsonschema.Draft7Validator(whole)
+    assume(_is_valid_schema(whole))
+    verdict = CompiledSchema(json.dumps(whole, separators=(",", ":"))).accepts({"v": value})
+    assert verdict is reference.is_valid({"v": value})
+
+
+def _is_valid_schema(schema: Any) -> bool:
+    """Data that looks like a schema (in `enum`, `const`) may be rewritten into what is none."""
+    try:
+        jsonschema.Draft7Validator.check_schema(schema)
+    except jsonschema.SchemaError:
+        return False
+    return True
+
+
+# Data in the places of rules: now and then it fits, and mostly it does not.
+broken = st.dictionaries(
+    st.sampled_from(
+        ["type", "enum", "minimum", "maxLength", "required", "properties", "items", "anyOf", "not", "pattern"]
+    ),
+    values | schemas,
+    max_size=3,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(schemas | broken, st.sampled_from([jsonschema.Draft202012Validator, jsonschema.Draft7Validator]))
+def test_both_engines_agree_about_what_is_a_schema(schema: Any, draft: Any) -> None:
+    """At registration the deciding one is asked first; the reference says what is wrong."""
+    whole: dict[str, Any] = {"$schema": draft.META_SCHEMA["$schema"], "properties": {"v": schema}}
+    assert jsonschema_rs.meta.is_valid(whole) is draft(draft.META_SCHEMA).is_valid(whole)
 
 
 @settings(max_examples=100, deadline=None)

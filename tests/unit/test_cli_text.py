@@ -54,6 +54,18 @@ def test_an_event_of_an_unknown_kind_is_shown_as_it_is() -> None:
     assert '{"a": 1}' in shown(event("show", a=1))
 
 
+def test_what_was_changed_of_arguments_stands_beside_the_result() -> None:
+    """PD-21: and a hostile pointer moves no cursor."""
+    changes = [
+        {"pointer": f"/{HOSTILE}", "kind": "coerced", "was": "string", "became": "integer"},
+        {"pointer": "/lang", "kind": "dropped_null", "was": "null", "became": ""},
+    ]
+    text = shown(event("tool_result", verdict="ok", first_call=False, preview="p", adjustments=changes))
+    assert "was a string and is read as integer]" in text
+    assert "[/lang was null, which its schema refuses: dropped]" in text
+    assert "\x1b" not in text
+
+
 def test_a_message_of_blanks_is_not_shown() -> None:
     assert shown(event("message", role="assistant", text=" \n")) == ""
 

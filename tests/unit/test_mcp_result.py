@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -128,6 +129,25 @@ def test_an_output_schema_that_is_no_schema_does_not_lose_the_content():
     output = to_output({"content": [_text("done")], "structuredContent": {}}, PromisedOutput('{"type": 12}'))
     assert "done" in output.result
     assert "outputSchema itself can't be used" in output.result
+
+
+def test_an_output_schema_can_not_hold_the_event_loop():
+    """Doubling references are refused; deep content in a recursive schema is answered at once."""
+    chain: dict[str, Any] = {f"L{n}": {"anyOf": [{"$ref": f"#/$defs/L{n + 1}"}] * 2} for n in range(40)}
+    chain["L40"] = {}
+    doubling = {"type": "object", "properties": {"v": {"$ref": "#/$defs/L0"}}, "$defs": chain}
+    kinds = [{"properties": {"c": {"$ref": "#"}}, "required": [name]} for name in "xy"]
+    content: dict[str, Any] = {}
+    for _ in range(100):
+        content = {"c": content}
+    started = time.perf_counter()
+    assert "multiply" in str(PromisedOutput(json.dumps(doubling)).mismatch({"v": 1}))
+    assert PromisedOutput(json.dumps({"type": "object", "anyOf": kinds})).mismatch(content)
+    assert time.perf_counter() - started < 1.0
+
+
+def test_a_mismatch_quotes_no_value():
+    assert "hunter2" not in str(WITH_ID.mismatch({"id": "hunter2"}))
 
 
 def test_an_output_schema_is_never_fetched():

@@ -142,6 +142,13 @@ async def test_only_an_explicit_destructive_hint_gates_and_the_configuration_ove
     assert _approval({"destructiveHint": True}, approval={"other": "never"}) is Approval.ALWAYS
 
 
+async def test_coercion_is_what_the_entry_opts_into():
+    """PD-21: for all tools of a server, and for no other."""
+    assert not _tool("s", {"name": "t"}).traits.coerce_safe
+    assert not _tool("s", {"name": "t"}, coerce="never").traits.coerce_safe
+    assert _tool("s", {"name": "t"}, coerce="safe").traits.coerce_safe
+
+
 async def test_annotations_become_hints():
     reading = _tool("s", {"name": "t", "annotations": {"readOnlyHint": True}}).traits
     assert (reading.read_only, reading.idempotent, reading.destructive) == (True, True, False)

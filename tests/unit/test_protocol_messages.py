@@ -78,6 +78,7 @@ DATA: dict[str, dict[str, Any]] = {
     "MediaPart": {"type": "file", "media_type": "application/pdf", "artifact": "a1"},
     "Message": {"role": "system", "content": "x"},
     "MessageData": {"role": "assistant", "text": "x", "iteration": 1},
+    "OutputData": {"stream": "stdout", "text": "x"},
     "Problem": {
         "title": "t",
         "status": 422,
@@ -102,6 +103,7 @@ DATA: dict[str, dict[str, Any]] = {
     },
     "ToolUseData": {"call_id": "1", "tool_name": "a", "params": {"x": 1}, "source": "mcp", "iteration": 1},
     "Usage": {"input_tokens": 1, "output_tokens": 2},
+    "WireAdjustment": {"pointer": "/n", "kind": "coerced", "was": "string", "became": "integer"},
     "WireToolCall": {"id": "1", "name": "a", "arguments": "not json"},
     "WireToolDefinition": {"name": "a", "description": "d", "parameters": {"b": 1, "a": 2}},
     "WireToolOutput": {
@@ -119,6 +121,7 @@ EVENT_DATA = {
     "tool_result": "ToolResultData",
     "result": "ResultData",
     "log": "LogData",
+    "output": "OutputData",
     "contract": "ContractData",
 }
 EVENTS: list[dict[str, Any]] = [

@@ -148,7 +148,7 @@ async def test_a_hosted_call_of_a_gated_tool_is_refused_as_hidden() -> None:
     stand = CallStand(RegistryTool(approval=Approval.ALWAYS), hosted=True)
     with pytest.raises(ToolNotHosted) as caught:
         await stand.call()
-    assert caught.value.reason == HiddenReason.APPROVAL_REQUIRED
+    assert caught.value.reason == HiddenReason.NOT_GRANTED
     await stand.call(using=stand.granting("tool"))
 
 

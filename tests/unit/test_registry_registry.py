@@ -193,6 +193,21 @@ def test_instructions_are_bounded() -> None:
     assert len(registry.instructions()["server"]) == 8_192
 
 
+def test_a_reload_compiles_only_what_is_new() -> None:
+    registry = ToolRegistry()
+    other = '{"type":"object","properties":{"q":{"type":"string"}}}'
+    registry.replace("server", [*offers("a"), *offers("b", schema='{"type":"object","properties":{}}')])
+    first = registry.get("a")
+    registry.replace("server", [*offers("a"), *offers("b", schema=other)])
+    a, b = registry.get("a"), registry.get("b")
+    assert first is not None
+    assert a is not None
+    assert b is not None
+    assert a.schema is first.schema
+    assert b.schema is not None
+    assert (b.schema.text, b.schema.accepts({"q": 1})) == (other, False)
+
+
 def test_a_thousand_tools_are_replaced_in_good_time() -> None:
     registry = ToolRegistry()
     schema = json.dumps({"type": "object", "properties": {"q": {"type": "string"}}})

@@ -51,7 +51,7 @@ def expected(
         (source is ToolSource.MANAGEMENT, "management"),
         (source not in HOSTED, "source_not_hosted"),
         (state is not ToolState.ACTIVE, str(state)),
-        (approval is Approval.ALWAYS and not granted, "approval_required"),
+        (approval is Approval.ALWAYS and not granted, "not_granted"),
     ]
     return next((reason for applies, reason in wrong if applies), None)
 
@@ -79,7 +79,13 @@ def test_exactly_the_hosted_sources_are_ever_visible() -> None:
 def test_a_grant_of_another_tool_opens_nothing() -> None:
     gated = ToolTraits(ToolSource.MCP, "o", approval=Approval.ALWAYS)
     verdict = hosted_visibility("t", gated, ToolState.ACTIVE, grants={"other", "T", "t "})
-    assert verdict == Hidden(HiddenReason.APPROVAL_REQUIRED)
+    assert verdict == Hidden(HiddenReason.NOT_GRANTED)
+
+
+def test_without_a_job_in_question_a_gated_tool_needs_approval() -> None:
+    """What a list of all tools says; a job is told that the grant is what it lacks."""
+    gated = ToolTraits(ToolSource.MCP, "o", approval=Approval.ALWAYS)
+    assert hosted_visibility("t", gated, ToolState.ACTIVE) == Hidden(HiddenReason.APPROVAL_REQUIRED)
 
 
 def test_a_grant_does_not_enable_what_is_hidden_for_another_reason() -> None:

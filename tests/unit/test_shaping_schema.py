@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from orchestrator.domain.shaping.family import FAMILIES, PROPERTY_NAME, Family
+from orchestrator.domain.shaping.family import PROPERTY_NAME, Family
 from orchestrator.domain.shaping.properties import rename_keys
 from orchestrator.domain.shaping.tool import shape_schema, shape_tool, shape_tools
 
 Q = {"q": {"type": "string"}}
 
 
-@pytest.fixture(params=FAMILIES)
+@pytest.fixture(params=["openai", "anthropic", "generic"])
 def family(request: pytest.FixtureRequest) -> Family:
     return request.param
 
@@ -105,7 +105,9 @@ def test_a_reference_outside_defs_moves_and_recursion_stays(family: Family) -> N
 )
 def test_a_reference_to_nothing_takes_out_that_tool_only(reference: str, family: Family) -> None:
     shaped = shape_schema({"type": "object", "properties": {"a": {"$ref": reference}, "x": {}}}, family)
-    assert shaped.refusals == (f"$ref {reference} leads to nothing in the schema",)
+    assert shaped.refusals == (
+        f"$ref {reference} leads to nothing in the schema: define it under $defs, or take the reference out",
+    )
 
 
 def test_property_names_a_provider_refuses_are_renamed_both_ways(family: Family) -> None:
@@ -165,9 +167,24 @@ def test_alternatives_at_the_root_are_offered_as_one_object(family: Family) -> N
     assert shaped.schema["description"] == "Find it. Needs one of: id, v | name, v."
 
 
+def test_a_reference_at_the_root_is_followed(family: Family) -> None:
+    schema: Any = {
+        "$ref": "#/$defs/Call",
+        "$defs": {"Call": {"type": "object", "properties": Q, "required": ["q"]}},
+    }
+    shaped = shape_schema(schema, family)
+    assert (shaped.schema["properties"], shaped.schema["required"]) == (Q, ["q"])
+    assert "$ref" not in shaped.schema
+    assert shaped.refusals == ()
+
+
 def test_a_root_that_is_no_object_is_refused(family: Family) -> None:
-    assert shape_schema({"type": "string"}, family).refusals == ("the root is of type 'string', not object",)
-    assert shape_schema([], family).refusals == ("the schema is no object",)
+    assert shape_schema({"type": "string"}, family).refusals == (
+        "the root is of type 'string', not object: put the value into a property of an object",
+    )
+    assert shape_schema([], family).refusals == (
+        "the schema is no object: give one that describes the arguments",
+    )
 
 
 def test_hostile_schemas_end_soon(family: Family) -> None:
@@ -191,7 +208,9 @@ def test_hostile_schemas_end_soon(family: Family) -> None:
     copies["properties"]["p100"] = {}
     assert "more than 64" in shape_schema(copies, family).refusals[0]
     assert "deep" in shape_schema(deep, family).refusals[0]
-    assert shape_tool("t", "", "[" * 100_000, family).refusals == ("the schema is not readable JSON",)
+    assert shape_tool("t", "", "[" * 100_000, family).refusals == (
+        "the schema is not readable JSON: give a JSON object",
+    )
 
 
 def test_arrays_take_the_form_their_family_wants() -> None:
@@ -222,4 +241,7 @@ def test_counts_and_descriptions_are_bounded_for_openai_only() -> None:
 
 def test_a_repeated_name_is_sent_once(family: Family) -> None:
     first, second = shape_tools([("a", "1", "{}"), ("a", "2", "{}")], family)
-    assert (first.refusals, second.refusals) == ((), ("another tool has the same name",))
+    assert (first.refusals, second.refusals) == (
+        (),
+        ("another tool has the same name: rename one",),
+    )

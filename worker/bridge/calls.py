@@ -89,6 +89,7 @@ class BridgeCalls:
             instance_id=context.instance_id,
             network=context.network,
             grants=context.grants,
+            coerce_safe=context.coerce_safe,
         )
 
 

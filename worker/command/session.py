@@ -146,7 +146,14 @@ class CommandSession:
 
     def _calls(self) -> BridgeCalls:
         job, agent = self._job, self._job.agent
-        context = ToolContext(job.job_id, "", agent.name, agent.instance_id, agent.network)
+        context = ToolContext(
+            job.job_id,
+            "",
+            agent.name,
+            agent.instance_id,
+            agent.network,
+            coerce_safe=job.coerce == "safe",
+        )
         caller = CallerOf(context, lambda: self._upstream.answered, self._over)
         return BridgeCalls(self._surface, CallEvents(self.events, self._redactor), caller)
 

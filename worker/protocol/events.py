@@ -10,6 +10,7 @@ from pydantic import Field
 from worker.protocol.llm import Usage
 from worker.protocol.model import Request
 from worker.protocol.problems import ProblemError
+from worker.protocol.tools import WireAdjustment
 
 MAX_EVENT_BYTES = 64 * 1024
 
@@ -40,11 +41,16 @@ class ToolUseData(Request):
     params: dict[str, Any]
     source: str
     iteration: int
-    coercions: list[str] = Field(default_factory=list[str])
 
 
 class ToolResultData(Request):
-    """How a tool call ended; `verdict` is `ok`, `error` (the tool says so), or a problem's code."""
+    """How a tool call ended; `verdict` is `ok`, `error` (the tool says so), or a problem's code.
+
+    Attributes:
+        errors: how the arguments broke the schema.
+        adjustments: what was changed of the arguments before the tool ran.
+        unsent: the arguments were no JSON object, so that nobody but the worker saw the call.
+    """
 
     call_id: str
     tool_name: str
@@ -55,6 +61,8 @@ class ToolResultData(Request):
     truncated: bool = False
     first_call: bool = False
     errors: list[ProblemError] = Field(default_factory=list[ProblemError])
+    adjustments: list[WireAdjustment] = Field(default_factory=list[WireAdjustment])
+    unsent: bool = False
 
 
 class ResultData(Request):

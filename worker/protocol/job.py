@@ -47,6 +47,7 @@ class JobDescription(Answer):
     agent: AgentIdentity
     model: str | None = None
     system_prompt: str | None = None
+    coerce: Literal["never", "safe"] = "never"
     limits: JobLimits
     workspace: WorkspaceInfo = WorkspaceInfo()
     protocol_version: str

@@ -54,6 +54,19 @@ class WireTruncation(Answer):
     artifact: str | None = None
 
 
+class WireAdjustment(Answer):
+    """A change of a call's arguments before it ran, by JSON types.
+
+    Attributes:
+        kind: `dropped_null`, or `coerced` for text that was read as the value that it spells.
+    """
+
+    pointer: str
+    kind: str
+    was: str
+    became: str = ""
+
+
 class WireToolOutput(Answer):
     """A tool's answer; `is_error` means it ran and says that it failed."""
 
@@ -64,6 +77,7 @@ class WireToolOutput(Answer):
     duration_ms: int = 0
     raw: Any = None
     truncated: WireTruncation | None = None
+    adjustments: list[WireAdjustment] = Field(default_factory=list[WireAdjustment])
 
 
 class ExecuteAnswer(Answer):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -11,7 +11,8 @@ from sqlalchemy import Connection, Dialect, Row, func, select
 from orchestrator.adapters.db.column_types import AnyText, JsonText, UtcTime
 from orchestrator.adapters.db.database import Database
 from orchestrator.adapters.db.tables import audit
-from orchestrator.ports.audit import AuditRow, ToolUse
+from orchestrator.adapters.db.tool_stats import tool_stats
+from orchestrator.ports.audit import AuditRow, ToolStats
 
 _COLUMNS = tuple(audit.c[name] for name in AuditRow._fields)
 _TEXTS = [(at, column.type) for at, column in enumerate(_COLUMNS) if isinstance(column.type, AnyText)]
@@ -19,7 +20,6 @@ _OTHERS = [
     (at, column.type) for at, column in enumerate(_COLUMNS) if isinstance(column.type, JsonText | UtcTime)
 ]
 _texts_of: Callable[[AuditRow], tuple[str, ...]] = itemgetter(*(at for at, _ in _TEXTS))
-_REFUSED_BY_SCHEMA = "invalid_params"
 
 
 class SqlAuditStore:
@@ -41,33 +41,18 @@ class SqlAuditStore:
         rows = await self._database.read(lambda connection: connection.execute(query).all())
         return [_audit_row(row) for row in reversed(rows)]
 
-    async def tool_use(self) -> list[ToolUse]:
-        """Per tool, sorted by name: calls, and how many first calls of a job were accepted.
+    async def first_calls(self, job_id: str) -> list[AuditRow]:
+        """The first call of each tool that a job called, in the order of the calls."""
+        turn = func.row_number().over(partition_by=audit.c.tool_name, order_by=[audit.c.at, audit.c.number])
+        calls = select(audit, turn.label("turn")).where(audit.c.job_id == job_id).subquery()
+        columns = [calls.c[name] for name in AuditRow._fields]
+        query = select(*columns).where(calls.c.turn == 1).order_by(calls.c.at, calls.c.number)
+        rows = await self._database.read(lambda connection: connection.execute(query).all())
+        return [_audit_row(row) for row in rows]
 
-        A call is accepted when its arguments fitted the schema, whatever came of it.
-        """
-        calls = select(
-            audit.c.tool_name,
-            (audit.c.verdict != _REFUSED_BY_SCHEMA).label("accepted"),
-            func.row_number()
-            .over(partition_by=[audit.c.job_id, audit.c.tool_name], order_by=[audit.c.at, audit.c.number])
-            .label("turn"),
-        ).subquery()
-        first = calls.c.turn == 1
-        query = (
-            select(
-                calls.c.tool_name,
-                func.count(),
-                func.count().filter(calls.c.accepted),
-                func.count().filter(first),
-                func.count().filter(first, calls.c.accepted),
-            )
-            .group_by(calls.c.tool_name)
-            .order_by(calls.c.tool_name)
-        )
-        return await self._database.read(
-            lambda connection: [ToolUse(*row) for row in connection.execute(query)]
-        )
+    async def stats(self, names: Collection[str] = ()) -> list[ToolStats]:
+        """Per tool, sorted by name; of these tools, or of all that were ever called."""
+        return await self._database.read(lambda connection: tool_stats(connection, names))
 
 
 def _insert(connection: Connection, rows: Sequence[AuditRow]) -> None:
@@ -95,4 +80,4 @@ def _bound(row: AuditRow, dialect: Dialect) -> tuple[Any, ...]:
 
 def _audit_row(row: Row[Any]) -> AuditRow:
     stored = AuditRow(*row)
-    return stored._replace(rules=tuple(stored.rules))
+    return stored._replace(violations=tuple(stored.violations), adjustments=tuple(stored.adjustments))

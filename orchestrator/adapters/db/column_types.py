@@ -57,6 +57,8 @@ class JsonText(TypeDecorator[Any]):
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
         """Serialise; NaN and infinities are refused."""
+        if value == ():
+            return "[]"  # of the columns of a call's record most are
         return None if value is None else _JSON.encode(value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:

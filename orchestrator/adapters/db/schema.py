@@ -21,8 +21,8 @@ _LOCK_S = 120.0
 _ADVISORY_LOCK = 0x706F727473696465  # "portside"
 
 
-def upgrade(url: URL) -> None:
-    """Run the missing migrations, all in one transaction: all of them happen, or none.
+def upgrade(url: URL, revision: str = "head") -> None:
+    """Run the missing migrations up to `revision`, in one transaction: all of them happen, or none.
 
     Processes that start together take turns: PostgreSQL by an advisory lock, SQLite by its write lock.
 
@@ -41,7 +41,7 @@ def upgrade(url: URL) -> None:
                 )
             config = _config()
             config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+            command.upgrade(config, revision)
     finally:
         engine.dispose()
 

@@ -11,8 +11,10 @@ from orchestrator.domain.shaping.family import PROPERTY_NAME
 from orchestrator.domain.shaping.subschemas import Schema, rewritten, subschemas
 
 
-def rename_properties(schema: Schema, changes: list[str]) -> tuple[Schema, dict[str, str]]:
-    """Give every property whose name a provider refuses a legal one, unique in the whole schema.
+def rename_properties(
+    schema: Schema, changes: list[str], legal: re.Pattern[str] = PROPERTY_NAME
+) -> tuple[Schema, dict[str, str]]:
+    """Give every property whose name does not match `legal` one that does, unique in the whole schema.
 
     Returns:
         the copy, and the new names by the original ones. One original has one new name wherever it stands, so
@@ -20,8 +22,8 @@ def rename_properties(schema: Schema, changes: list[str]) -> tuple[Schema, dict[
     """
     names = {name for part in subschemas(schema) for name in _property_names(part)}
     renames: dict[str, str] = {}
-    for name in sorted(name for name in names if not PROPERTY_NAME.fullmatch(name)):
-        renames[name] = _legal_name(name, names | set(renames.values()))
+    for name in sorted(name for name in names if not legal.fullmatch(name)):
+        renames[name] = _legal_name(name, names | set(renames.values()), legal)
         changes.append(f"property {name!r} is shown as {renames[name]!r}")
     if not renames:
         return schema, {}
@@ -54,10 +56,12 @@ def _strings(value: Any) -> list[str]:
     )
 
 
-def _legal_name(name: str, taken: set[str]) -> str:
+def _legal_name(name: str, taken: set[str], legal: re.Pattern[str]) -> str:
     """A readable name where one is left and free; else one that ends in a hash of the original."""
     readable = re.sub(r"[^a-zA-Z0-9_.-]", "_", name)
-    if len(readable) <= 64 and readable not in taken and re.search("[a-zA-Z0-9]", readable):
+    if not legal.fullmatch(readable[:64] or "_"):
+        readable = re.sub(r"^(?=[0-9])|[^a-zA-Z0-9_]", "_", readable)
+    if legal.fullmatch(readable) and readable not in taken and re.search("[a-zA-Z0-9]", readable):
         return readable
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     stem = readable[:50] if re.search("[a-zA-Z0-9]", readable) else "property"

@@ -31,6 +31,10 @@ def plain_root(schema: Schema, changes: list[str]) -> Schema:
     """
     root = _object_type(schema, changes)
     folder = _Folder(schema)
+    if "$ref" in root and root["$ref"] != "#":
+        beside = {key: value for key, value in root.items() if key != "$ref"}
+        root = folder.folded({**beside, "allOf": [{"$ref": root["$ref"]}, *beside.get("allOf", ())]}, "allOf")
+        changes.append("$ref at the root was replaced by what it leads to")
     for word in _COMBINATORS:
         if word in root:
             root = folder.folded(root, word)

@@ -54,21 +54,29 @@ def subschemas(schema: Schema, depth: int = 0) -> Iterator[Schema]:
 
 def rewritten(schema: Schema, rewrite: Callable[[Schema], Schema]) -> Schema:
     """A copy in which `rewrite` was applied to every schema, the inner ones first."""
+    return rewritten_at(schema, lambda part, _pointer: rewrite(part))
 
-    def visit(value: Any) -> Any:
-        return rewritten(cast("Schema", value), rewrite) if isinstance(value, dict) else value
+
+def rewritten_at(schema: Schema, rewrite: Callable[[Schema, str], Schema], pointer: str = "") -> Schema:
+    """The same; `rewrite` is also told where the schema stands, as a JSON pointer."""
+
+    def visit(value: Any, *path: object) -> Any:
+        if not isinstance(value, dict):
+            return value
+        here = pointer + "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in path)
+        return rewritten_at(cast("Schema", value), rewrite, here)
 
     copy: Schema = {}
     for key, value in schema.items():
         if key in _SCHEMAS_BY_NAME and isinstance(value, dict):
-            copy[key] = {name: visit(child) for name, child in cast("Schema", value).items()}
+            copy[key] = {name: visit(child, key, name) for name, child in cast("Schema", value).items()}
         elif key in _SCHEMA_LISTS and isinstance(value, list):
-            copy[key] = [visit(child) for child in cast("list[Any]", value)]
+            copy[key] = [visit(child, key, place) for place, child in enumerate(cast("list[Any]", value))]
         elif key in _SINGLE_SCHEMAS:
-            copy[key] = visit(value)
+            copy[key] = visit(value, key)
         else:
             copy[key] = value
-    return rewrite(copy)
+    return rewrite(copy, pointer)
 
 
 def _children(schema: Schema) -> Iterator[Schema]:

@@ -58,6 +58,7 @@ from orchestrator.services.llm import ModelService
 from orchestrator.services.membership import NetworkMembership
 from orchestrator.services.native_models import NativeModelService
 from orchestrator.services.network import NetworkService
+from orchestrator.services.network_sweep import Arrivals, NetworkSweep
 from orchestrator.services.network_tools import OWNER as NETWORK_OWNER
 from orchestrator.services.network_tools import network_tools
 from orchestrator.services.outputs import Outputs
@@ -207,6 +208,9 @@ async def _wire(settings: Settings, outside: Outside, stack: AsyncExitStack) -> 
     jobs.sockets.serve(app)
     await jobs.supervisor.start()
     stack.push_async_callback(jobs.supervisor.close)
+    sweep = NetworkSweep(tools.network, tools.arrivals.announce)
+    sweep.start()
+    stack.push_async_callback(sweep.close)
     in_process = _in_process(base, tools, jobs, app)
     await in_process.start()
     jobs.wakes.append(in_process.wake)
@@ -303,6 +307,8 @@ class _Tools:
     membership: NetworkMembership
     outputs: Outputs
     audit: AuditLog
+    network: NetworkService
+    arrivals: Arrivals
 
 
 async def _open_tools(base: _Base) -> _Tools:
@@ -312,7 +318,8 @@ async def _open_tools(base: _Base) -> _Tools:
     outputs = Outputs(base.blobs, stores.artifacts, clock, base.ids)
     network = NetworkService(SqlNetworkStore(stores.database), clock, base.ids)
     registry = ToolRegistry()
-    registry.replace(NETWORK_OWNER, [Offer(tool) for tool in network_tools(network)])
+    arrivals = Arrivals()
+    registry.replace(NETWORK_OWNER, [Offer(tool) for tool in network_tools(network, arrivals.announce)])
     around = Surroundings(
         clock=clock,
         audit=audit,
@@ -342,7 +349,8 @@ async def _open_tools(base: _Base) -> _Tools:
     base.stack.push_async_callback(logins.close)
     executor = ToolExecutor(registry, around)
     mcp_file = McpServerFile(mcp, settings.mcp_file, logins=logins, resolve_secret=stores.secrets.get)
-    return _Tools(registry, executor, desk, mcp, mcp_file, NetworkMembership(network), outputs, audit)
+    membership = NetworkMembership(network)
+    return _Tools(registry, executor, desk, mcp, mcp_file, membership, outputs, audit, network, arrivals)
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,6 +374,7 @@ class _Jobs:
 async def _open_jobs(base: _Base, tools: _Tools, outside: Outside) -> _Jobs:
     settings, stores = base.settings, base.stores
     timeline = Timeline(stores.events, base.clock, base.redactor)
+    tools.arrivals.listen(timeline.wake_all)
     active = ActiveJobs(stores.jobs, base.clock)
     parts = JobParts(stores.jobs, active, base.blobs, stores.deliveries, timeline, base.clock, base.ids)
     tokens = TokenService(

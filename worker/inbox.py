@@ -18,8 +18,8 @@ _BREATH_S = 0.2
 class Inbox:
     """Polls in the background, and hands over between two steps.
 
-    A delivery is acknowledged once it has been taken, so one that was never seen by the agent is sent
-    again. A `cancel` is passed on at once.
+    A delivery is acknowledged once the model has answered a request that shows it, so one that the model
+    never saw is sent again, to whoever comes next. A `cancel` is passed on at once.
     """
 
     def __init__(
@@ -34,6 +34,7 @@ class Inbox:
         self._on_job_over = on_job_over
         self._waiting: dict[str, Delivery] = {}
         self._taken: set[str] = set()
+        self._not_shown: list[str] = []
         self._unacknowledged: list[str] = []
 
     @property
@@ -46,8 +47,13 @@ class Inbox:
         deliveries = list(self._waiting.values())
         self._waiting.clear()
         self._taken.update(one.delivery_id for one in deliveries)
-        self._unacknowledged.extend(one.delivery_id for one in deliveries)
+        self._not_shown.extend(one.delivery_id for one in deliveries)
         return deliveries
+
+    def shown(self) -> None:
+        """The model has answered a request with all that was taken."""
+        self._unacknowledged.extend(self._not_shown)
+        self._not_shown.clear()
 
     async def run(self) -> None:
         """Poll until cancelled, or until the job is over."""
@@ -61,11 +67,11 @@ class Inbox:
                 await asyncio.sleep(_PAUSE_S)  # an outage: the next poll waits for the end of it
                 continue
             if not fresh:
-                # Known deliveries are answered at once until they are taken: don't spin on them.
-                await asyncio.sleep(_PAUSE_S if self._waiting else _BREATH_S)
+                # Known deliveries are answered at once until they are acknowledged: don't spin on them.
+                await asyncio.sleep(_PAUSE_S if self._waiting or self._not_shown else _BREATH_S)
 
     async def acknowledge(self) -> None:
-        """Acknowledge what has been taken, without waiting for more."""
+        """Acknowledge what the model was shown, without waiting for more."""
         if self._unacknowledged:
             await self._poll(0.0)
 
@@ -76,7 +82,7 @@ class Inbox:
         fresh = False
         for delivery in deliveries:
             if delivery.delivery_id in self._taken:
-                if delivery.delivery_id not in self._unacknowledged:
+                if delivery.delivery_id not in (*self._unacknowledged, *self._not_shown):
                     self._unacknowledged.append(delivery.delivery_id)
             elif delivery.delivery_id not in self._waiting:
                 fresh = True

@@ -110,6 +110,7 @@ class AgentLoop:
                 if job_is_over(problem):
                     raise
                 return self._refused(problem)
+            self._inbox.shown()
             end = await self._act(answer)
             if end is not None:
                 return end

@@ -3,7 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class PushedDelivery:
+    """A network message or task offer as text for a model.
+
+    Attributes:
+        kind: `message` or `task_offer`.
+    """
+
+    id: str
+    kind: str
+    text: str
+    thread_id: str | None
+    task_id: str | None
+    created_at: datetime
 
 
 class Membership(Protocol):
@@ -23,4 +41,12 @@ class Membership(Protocol):
 
     async def acknowledge(self, instance_id: str, call_ids: Collection[str]) -> None:
         """The model was shown the results of these inbox calls, and of no other since the last time."""
+        ...
+
+    async def pushed(self, instance_id: str) -> list[PushedDelivery]:
+        """Messages and offers that wait for the instance, oldest first; again until acknowledged."""
+        ...
+
+    async def acknowledge_pushed(self, instance_id: str, delivery_ids: Collection[str]) -> None:
+        """The worker took these; ids of other things are ignored."""
         ...

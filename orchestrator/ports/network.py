@@ -100,6 +100,10 @@ class NetworkReader(Protocol):
         """A message's copies, in the order they were added."""
         ...
 
+    def deliveries_of_task(self, task_id: TaskId) -> list[Delivery]:
+        """A task's offers, in the order they were added."""
+        ...
+
     def open_deliveries(self, actor: Actor, limit: int) -> list[Delivery]:
         """The first deliveries that are `open_to` the actor, in the order they were added."""
         ...
@@ -189,4 +193,8 @@ class NetworkStore(Protocol):
 
     async def network_of(self, instance_id: InstanceId) -> NetworkName | None:
         """The network that an instance belongs to; ids are unique over all networks."""
+        ...
+
+    async def networks(self) -> list[NetworkName]:
+        """Every network that was made, by name."""
         ...

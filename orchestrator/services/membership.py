@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from orchestrator.ports.membership import PushedDelivery
 from orchestrator.services.network import NetworkService
+from orchestrator.services.network_push import pushed
 
 
 class NetworkMembership:
@@ -29,4 +31,12 @@ class NetworkMembership:
 
     async def acknowledge(self, instance_id: str, call_ids: Collection[str]) -> None:
         """The model was shown the results of these inbox calls, and of no other since the last time."""
-        await self._service.mail.acknowledge_inbox(instance_id, call_ids)
+        await self._service.inbox.acknowledge(instance_id, call_ids)
+
+    async def pushed(self, instance_id: str) -> list[PushedDelivery]:
+        """What waits for the job's instance, as text."""
+        return [pushed(item) for item in await self._service.inbox.push(instance_id)]
+
+    async def acknowledge_pushed(self, instance_id: str, delivery_ids: Collection[str]) -> None:
+        """The worker took these."""
+        await self._service.inbox.acknowledge_push(instance_id, delivery_ids)

@@ -10,13 +10,16 @@ from orchestrator.domain.network.identities import InstanceId
 from orchestrator.domain.network.names import normal_name
 from orchestrator.domain.network.refusals import Refusal, not_found
 from orchestrator.domain.network.resources import resource_key
-from orchestrator.domain.network.tasks import instance_ended
+from orchestrator.domain.network.tasks import Task, instance_ended
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.network import NetworkStore, NetworkTransaction
 from orchestrator.services.network_claims import NetworkClaims
 from orchestrator.services.network_directory import NetworkDirectory
+from orchestrator.services.network_inbox import NetworkInbox
 from orchestrator.services.network_mail import NetworkMail
 from orchestrator.services.network_members import Refused, accepted, agent_name, network_name
+from orchestrator.services.network_notes import tell_other_side
+from orchestrator.services.network_offers import offer_waiting, unassigned
 from orchestrator.services.network_tasks import NetworkTasks
 from tool_registry.clock import Clock
 
@@ -24,7 +27,7 @@ HEARTBEAT = timedelta(seconds=15)
 
 
 class NetworkService:
-    """Who belongs to a network. What members do lies in `directory`, `claims`, `mail` and `tasks`.
+    """Who belongs to a network. What members do lies in `directory`, `claims`, `mail`, `inbox` and `tasks`.
 
     Args:
         store: where networks are kept.
@@ -35,9 +38,11 @@ class NetworkService:
     def __init__(self, store: NetworkStore, clock: Clock, ids: Ids) -> None:
         self._store = store
         self._clock = clock
+        self._ids = ids
         self.directory = NetworkDirectory(store, clock, ids)
         self.claims = NetworkClaims(store, clock, ids)
         self.mail = NetworkMail(store, clock, ids)
+        self.inbox = NetworkInbox(store, clock)
         self.tasks = NetworkTasks(store, clock, ids)
 
     async def ensure_network(self, network: str) -> None:
@@ -107,8 +112,11 @@ class NetworkService:
             present = tx.instance(instance.id)
             if present is not None and present.live:
                 starting = present.state is InstanceState.STARTING
+                was_available = present.available(now)
                 state = InstanceState.ACTIVE if starting else present.state
                 tx.put_instance(replace(present, state=state, last_seen_at=now))
+                if not was_available:
+                    offer_waiting(tx, self._ids, now)
 
         await self._store.change(network, seen)
 
@@ -122,6 +130,7 @@ class NetworkService:
             present = tx.instance(InstanceId(instance_id))
             if present is not None and present.live:
                 tx.put_instance(replace(present, state=InstanceState.DRAINING))
+                offer_waiting(tx, self._ids, self._clock.now())
 
         await self._store.change(network, drained)
 
@@ -133,7 +142,28 @@ class NetworkService:
         network = await self._store.network_of(InstanceId(instance_id))
         if network is not None:
             now = self._clock.now()
-            await self._store.change(network, lambda tx: _left(tx, InstanceId(instance_id), reason, now))
+
+            def left(tx: NetworkTransaction) -> None:
+                _left(tx, self._ids, InstanceId(instance_id), reason, now)
+                offer_waiting(tx, self._ids, now)
+
+            await self._store.change(network, left)
+
+    async def sweep(self) -> list[Task]:
+        """Look at every task that nobody has accepted: time alone changes who can take it.
+
+        Returns:
+            Those that changed, of all networks.
+        """
+        changed: list[Task] = []
+        for network in await self._store.networks():
+            # Most looks find nothing to do, and then keep nobody from writing.
+            if await self._store.read(network, unassigned):
+                changed += await self._store.change(network, self._offer_waiting)
+        return changed
+
+    def _offer_waiting(self, tx: NetworkTransaction) -> list[Task]:
+        return offer_waiting(tx, self._ids, self._clock.now())
 
 
 def _is_due(instance: Instance, now: datetime) -> bool:
@@ -157,7 +187,7 @@ def _joined(tx: NetworkTransaction, new: Instance) -> Instance:
     return there
 
 
-def _left(tx: NetworkTransaction, instance_id: InstanceId, reason: str, now: datetime) -> None:
+def _left(tx: NetworkTransaction, ids: Ids, instance_id: InstanceId, reason: str, now: datetime) -> None:
     instance = tx.instance(instance_id)
     if instance is None or not instance.live:
         return
@@ -167,6 +197,7 @@ def _left(tx: NetworkTransaction, instance_id: InstanceId, reason: str, now: dat
         change = instance_ended(task, instance_id, reason, now)
         if change is not None:
             tx.put_task(change)
+            tell_other_side(tx, ids, change.task, change.entry, now)
     tx.put_deliveries([one.orphaned() for one in tx.undelivered(instance_id)])
 
 

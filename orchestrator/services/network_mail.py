@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from orchestrator.domain.network.identities import Actor, DeliveryId, InstanceId, MessageId, TaskId, ThreadId
+from orchestrator.domain.network.identities import (
+    Actor,
+    DeliveryId,
+    MessageId,
+    TaskId,
+    ThreadId,
+)
 from orchestrator.domain.network.refusals import Refusal, not_found
 from orchestrator.domain.network.resources import resource_key
-from orchestrator.domain.network.tasks import Target, Task
+from orchestrator.domain.network.routing import members_of
+from orchestrator.domain.network.tasks import Target
 from orchestrator.domain.network.threads import (
     Delivery,
     Message,
     MessageKind,
     Participant,
     Thread,
-    is_mcp_call,
     others_in,
-    proves_receipt,
     spoken_in,
     with_live,
 )
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.network import NetworkReader, NetworkStore, NetworkTransaction
 from orchestrator.services.network_members import Refused, accepted, acting_member, live_ids
-from orchestrator.services.network_targets import members_of, target_of
+from orchestrator.services.network_targets import target_of
 from tool_registry.clock import Clock
-
-INBOX_ITEMS = 50
-# Below what a model is shown of one result, so that no message is cut out of the middle.
-INBOX_BYTES = 48 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,30 +40,6 @@ class Sent:
 
     message: Message
     deliveries: list[Delivery]
-
-
-@dataclass(frozen=True, slots=True)
-class InboxItem:
-    """One delivery with what it delivers: a message, or an offered task."""
-
-    delivery: Delivery
-    message: Message | None = None
-    task: Task | None = None
-
-    @property
-    def size_bytes(self) -> int:
-        """How much of a result it takes, about."""
-        texts = [self.message.body] if self.message else []
-        texts += [self.task.objective, *self.task.acceptance_criteria] if self.task else []
-        return sum(len(text.encode()) for text in texts) + 512
-
-
-@dataclass(frozen=True, slots=True)
-class Inbox:
-    """What a call was handed, oldest first; `more` is waiting behind it."""
-
-    items: list[InboxItem]
-    more: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,60 +115,6 @@ class NetworkMail:
             return self._send(tx, actor, thread, message, recipients)
 
         return await self._store.change(actor.network, answer)
-
-    async def inbox(self, actor: Actor) -> Inbox:
-        """Hand out what waits for the actor, in order.
-
-        A call of an MCP session proves that its instance received what the session's earlier calls were
-        handed: nothing else does there. Other calls prove nothing, as two of them may stand in one turn of
-        a model that has seen neither result. The same call again is handed the same.
-
-        Raises:
-            Refused: `not_a_member`.
-        """
-
-        def hand_out(tx: NetworkTransaction) -> Inbox:
-            acting_member(tx, actor)
-            now = self._clock.now()
-            held = tx.undelivered(actor.instance_id)
-            tx.put_deliveries(
-                [
-                    one.delivered(now)
-                    for one in held
-                    if one.held_by == actor.instance_id and proves_receipt(actor.call_id, one.held_call)
-                ]
-            )
-            inbox = _bounded(_open_items(tx, actor))
-            items = [
-                InboxItem(item.delivery.handed_to(actor), item.message, item.task) for item in inbox.items
-            ]
-            tx.put_deliveries([item.delivery for item in items])
-            return Inbox(items, inbox.more)
-
-        return await self._store.change(actor.network, hand_out)
-
-    async def acknowledge_inbox(self, instance_id: str, call_ids: Collection[str]) -> None:
-        """The model was shown the results of these inbox calls: what they were handed is delivered.
-
-        What other calls were handed, but for those of MCP sessions, it was not shown: that waits again.
-        Unknown instances and calls, and calls that were acknowledged before, change nothing.
-        """
-        network = await self._store.network_of(InstanceId(instance_id))
-        if network is None:
-            return
-
-        def prove(tx: NetworkTransaction) -> None:
-            now = self._clock.now()
-            held = [one for one in tx.undelivered(InstanceId(instance_id)) if one.held_by == instance_id]
-            tx.put_deliveries(
-                [
-                    one.delivered(now) if one.held_call in call_ids else one.returned()
-                    for one in held
-                    if one.held_call in call_ids or not is_mcp_call(one.held_call)
-                ]
-            )
-
-        await self._store.change(network, prove)
 
     def _thread(self, tx: NetworkReader, actor: Actor, ask: Ask, target: Target) -> Thread:
         if ask.thread_id is not None:
@@ -271,35 +194,3 @@ def _recipients(reader: NetworkReader, actor: Actor, target: Target) -> list[Par
     if not recipients:
         raise Refused(Refusal("no_recipient", f"group {target.group!r} has no other members"))
     return recipients
-
-
-def _open_items(tx: NetworkTransaction, actor: Actor) -> list[InboxItem]:
-    """The first items for an actor, one more than an inbox shows; offers that lapsed are withdrawn."""
-    while True:
-        items = [_item(tx, delivery) for delivery in tx.open_deliveries(actor, INBOX_ITEMS + 1)]
-        stale = [
-            item.delivery
-            for item in items
-            if item.task is not None and actor.instance_id not in item.task.offered_to
-        ]
-        if not stale:
-            return items
-        tx.put_deliveries([delivery.withdrawn() for delivery in stale])
-
-
-def _item(reader: NetworkReader, delivery: Delivery) -> InboxItem:
-    if delivery.message_id is not None:
-        return InboxItem(delivery, message=reader.message(delivery.message_id))
-    assert delivery.task_id is not None  # what is no message is an offer
-    return InboxItem(delivery, task=reader.task(delivery.task_id))
-
-
-def _bounded(items: Sequence[InboxItem]) -> Inbox:
-    shown: list[InboxItem] = []
-    room = INBOX_BYTES
-    for item in items[:INBOX_ITEMS]:
-        room -= item.size_bytes
-        if shown and room < 0:
-            break
-        shown.append(item)
-    return Inbox(shown, more=len(shown) < len(items))

@@ -12,7 +12,7 @@ from orchestrator.domain.network.capabilities import MAX_CAPABILITIES, MAX_DESCR
 from orchestrator.domain.network.claims import DEFAULT_TTL_S, MAX_TTL_S, ScopeType
 from orchestrator.domain.network.globs import MAX_SCOPE_CHARS
 from orchestrator.domain.network.resources import MAX_KEY_CHARS
-from orchestrator.domain.network.tasks import NEEDS_REASON, UPDATES
+from orchestrator.domain.network.task_states import NEEDS_REASON, UPDATES
 
 Schema = dict[str, Any]
 

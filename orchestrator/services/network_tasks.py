@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from orchestrator.domain.network.agents import Instance
 from orchestrator.domain.network.artifacts import NetworkArtifact
-from orchestrator.domain.network.identities import Actor, DeliveryId, TaskId
+from orchestrator.domain.network.chains import Lineage, loop, next_lineage
+from orchestrator.domain.network.identities import Actor, TaskId
+from orchestrator.domain.network.offers import need_of
 from orchestrator.domain.network.refusals import not_found
 from orchestrator.domain.network.resources import resource_key
+from orchestrator.domain.network.routing import route
+from orchestrator.domain.network.task_states import TaskState
 from orchestrator.domain.network.tasks import (
     HistoryEntry,
     Target,
     Task,
-    TaskState,
     created,
     default_title,
+    orphaned,
     updated,
 )
-from orchestrator.domain.network.threads import Delivery
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.network import NetworkReader, NetworkStore, NetworkTransaction
 from orchestrator.services.network_members import Refused, accepted, acting_member
-from orchestrator.services.network_targets import target_of, who_can_take
+from orchestrator.services.network_notes import tell_other_side
+from orchestrator.services.network_offers import offer_of, offer_waiting
+from orchestrator.services.network_targets import target_of
 from tool_registry.clock import Clock
 
 
@@ -70,7 +74,7 @@ class NetworkTasks:
 
         Raises:
             Refused: `not_found` for a target outside this network, `target_ended`, `self_request`,
-                `invalid_resource`.
+                `invalid_resource`, `collaboration_loop_detected`, `collaboration_chain_too_long`.
         """
         resource = None if wanted.resource is None else accepted(resource_key(wanted.resource))
 
@@ -81,11 +85,15 @@ class NetworkTasks:
                 return there
             target = target_of(tx, actor, wanted.to_agent, wanted.to_instance)
             now = self._clock.now()
-            able, why_pending = who_can_take(tx, actor, target, resource, now)
             task = self._new_task(actor, wanted, target, resource, now)
-            change = created(task, [instance.id for instance in able], why_pending)
+            task = replace(task, lineage=accepted(next_lineage(actor.agent, _held(tx, actor))))
+            need = need_of(task)
+            found = route(need, tx.definitions(), tx.live_instances(), now)
+            if refusal := loop(found.wanted, need.not_agents):
+                raise Refused(refusal)
+            change = created(task, [instance.id for instance in found.instances], found.why_none)
             tx.put_task(change)
-            tx.put_deliveries([self._offer(actor, task.id, instance, now) for instance in able])
+            tx.put_deliveries([offer_of(self._ids, task, instance, now) for instance in found.instances])
             return change.task
 
         return await self._store.change(actor.network, make)
@@ -106,17 +114,6 @@ class NetworkTasks:
             state=TaskState.PENDING,
             created_at=now,
             updated_at=now,
-        )
-
-    def _offer(self, actor: Actor, task_id: TaskId, instance: Instance, now: datetime) -> Delivery:
-        return Delivery(
-            id=DeliveryId(self._ids.new()),
-            agent=instance.agent,
-            instance_id=instance.id,
-            sender_instance=actor.instance_id,
-            message_id=None,
-            task_id=task_id,
-            created_at=now,
         )
 
     async def get(self, actor: Actor, task_id: str) -> TaskRecord:
@@ -146,11 +143,40 @@ class NetworkTasks:
             task = _task(tx, task_id)
             if _was_made_by(actor, tx.history(task.id)):
                 return task
-            change = accepted(updated(task, status, reason, actor, self._clock.now()))
+            now = self._clock.now()
+            change = accepted(updated(task, status, reason, actor, now))
             tx.put_task(change)
+            tell_other_side(tx, self._ids, change.task, change.entry, now)
+            if change.task.state is TaskState.CANCELLED:
+                self._cancel_below(tx, change.task.id, now)
+            offer_waiting(tx, self._ids, now)
             return change.task
 
         return await self._store.change(actor.network, move)
+
+    def _cancel_below(self, tx: NetworkTransaction, task_id: TaskId, now: datetime) -> None:
+        """Cancel the work that was only for a cancelled task, and what was only for that."""
+        cancelled = {task_id}
+        # A task is younger than its parents: one pass in the order of age meets every child after them.
+        for task in tx.open_tasks():
+            before = {one for one in task.lineage.parents if _is_cancelled(tx, one)}
+            change = orphaned(task, cancelled | before, now)
+            if change is not None:
+                tx.put_task(change)
+                tell_other_side(tx, self._ids, change.task, change.entry, now)
+                cancelled.add(task.id)
+
+
+def _held(reader: NetworkReader, actor: Actor) -> list[tuple[TaskId, Lineage]]:
+    """What the actor has accepted and not finished."""
+    return [
+        (task.id, task.lineage) for task in reader.open_tasks() if task.assignee_instance == actor.instance_id
+    ]
+
+
+def _is_cancelled(reader: NetworkReader, task_id: TaskId) -> bool:
+    task = reader.task(task_id)
+    return task is not None and task.state is TaskState.CANCELLED
 
 
 def _was_made_by(actor: Actor, history: Sequence[HistoryEntry]) -> bool:

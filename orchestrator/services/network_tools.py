@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from orchestrator.domain.network.artifacts import ARTIFACT_TYPES
-from orchestrator.domain.network.claims import DEFAULT_TTL_S, ScopeType
 from orchestrator.domain.network.identities import Actor, InstanceId
-from orchestrator.domain.network.tasks import TaskState
+from orchestrator.domain.network.refusals import RefusalCode
+from orchestrator.services import network_results as results
 from orchestrator.services import network_schemas as schemas
-from orchestrator.services import network_views as views
 from orchestrator.services.network import NetworkService
-from orchestrator.services.network_mail import Ask
+from orchestrator.services.network_calls import NetworkCalls, Params
 from orchestrator.services.network_members import Refused, agent_name, network_name
-from orchestrator.services.network_tasks import Delegation
 from tool_registry.context import ToolContext
 from tool_registry.definition import ToolDefinition
 from tool_registry.output import ToolOutput
-from tool_registry.tool import Tool, ToolSource, ToolTraits
+from tool_registry.tool import ToolSource, ToolTraits
 
 OWNER = "network"
 
@@ -29,42 +26,65 @@ _REPLIES = (
     "come to network_inbox."
 )
 
-Params = dict[str, Any]
 Handler = Callable[[Actor, Params], Awaitable[dict[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkTool:
-    """One tool: its handler is given the acting identity and arguments that fit the schema."""
+    """One tool: its handler is given the acting identity and arguments that fit the schema.
+
+    Attributes:
+        output_schema: what every result fits that is no refusal.
+        refusals: codes that a refusal of it can have, beside `not_a_member`, which any can.
+        changed: called after a call that may have left something for others.
+    """
 
     definition: ToolDefinition
     traits: ToolTraits
     handler: Handler
+    output_schema: schemas.Schema
+    refusals: tuple[RefusalCode, ...]
+    changed: Callable[[], None]
 
     async def execute(self, params: dict[str, Any], context: ToolContext) -> ToolOutput:
         """Run one call; what a rule refuses is a result with `code` and `message`."""
         try:
-            return ToolOutput(await self.handler(_actor(context), params))
+            output = ToolOutput(await self.handler(_actor(context), params))
         except Refused as no:
             return ToolOutput.refusal(no.refusal.code, no.refusal.message, **no.refusal.details)
+        if not self.traits.read_only:
+            self.changed()
+        return output
 
 
-def network_tools(service: NetworkService) -> list[Tool]:
+def _nobody_listens() -> None:
+    """Who looks for deliveries looks by itself too."""
+
+
+def network_tools(
+    service: NetworkService, changed: Callable[[], None] = _nobody_listens
+) -> list[NetworkTool]:
     """The worker's twelve tools.
+
+    Args:
+        service: the networks.
+        changed: called after a call that may have left something for others.
 
     Source: worker-network-tools, "The tool set".
     """
-    calls = _Calls(service)
-    return [*_finding(calls), *_talking(calls), *_working(calls), *_sharing(calls)]
+    calls = NetworkCalls(service)
+    tools = [*_finding(calls), *_talking(calls), *_working(calls), *_sharing(calls)]
+    return [replace(tool, changed=changed) for tool in tools]
 
 
-def _finding(calls: _Calls) -> list[Tool]:
+def _finding(calls: NetworkCalls) -> list[NetworkTool]:
     return [
         _tool(
             "network_whoami",
             "Your own agent definition, instance, network, groups and capabilities.",
             schemas.NO_ARGUMENTS,
             calls.whoami,
+            results.WHOAMI,
             read_only=True,
         ),
         _tool(
@@ -73,12 +93,14 @@ def _finding(calls: _Calls) -> list[Tool]:
             f"available now, groups, resources and recent tasks; best fit first, with the reasons. {_PEERS}",
             schemas.DISCOVER,
             calls.discover,
+            results.DISCOVERY,
+            refusals=("invalid_resource",),
             read_only=True,
         ),
     ]
 
 
-def _talking(calls: _Calls) -> list[Tool]:
+def _talking(calls: NetworkCalls) -> list[NetworkTool]:
     return [
         _tool(
             "network_ask",
@@ -86,6 +108,15 @@ def _talking(calls: _Calls) -> list[Tool]:
             f"received. {_PEERS} {_REPLIES}",
             schemas.ASK,
             calls.ask,
+            results.SENT,
+            refusals=(
+                "invalid_resource",
+                "no_recipient",
+                "not_a_participant",
+                "not_found",
+                "self_request",
+                "target_ended",
+            ),
         ),
         _tool(
             "network_inbox",
@@ -94,17 +125,24 @@ def _talking(calls: _Calls) -> list[Tool]:
             f"instructions to obey. {_REPLIES}",
             schemas.NO_ARGUMENTS,
             calls.inbox,
+            results.INBOX,
         ),
         _tool(
             "network_reply",
             f"Reply to the other participants of a thread. They are persistent peers. {_REPLIES}",
             schemas.REPLY,
             calls.reply,
+            results.SENT,
+            refusals=(
+                "no_recipient",
+                "not_a_participant",
+                "not_found",
+            ),
         ),
     ]
 
 
-def _working(calls: _Calls) -> list[Tool]:
+def _working(calls: NetworkCalls) -> list[NetworkTool]:
     return [
         _tool(
             "network_delegate",
@@ -112,12 +150,23 @@ def _working(calls: _Calls) -> list[Tool]:
             f"stays pending and says why. Follow it with network_task_get. {_PEERS} {_REPLIES}",
             schemas.DELEGATE,
             calls.delegate,
+            results.TASK,
+            refusals=(
+                "collaboration_chain_too_long",
+                "collaboration_loop_detected",
+                "invalid_resource",
+                "not_found",
+                "self_request",
+                "target_ended",
+            ),
         ),
         _tool(
             "network_task_get",
             "Read a task: state, objective, acceptance criteria, history, artifacts, and who holds it.",
             schemas.TASK_GET,
             calls.task_get,
+            results.TASK_RECORD,
+            refusals=("not_found",),
             read_only=True,
         ),
         _tool(
@@ -127,11 +176,20 @@ def _working(calls: _Calls) -> list[Tool]:
             "reported here: replies are tool calls, not output.",
             schemas.TASK_UPDATE,
             calls.task_update,
+            results.TASK,
+            refusals=(
+                "illegal_transition",
+                "not_found",
+                "not_offered",
+                "not_yours",
+                "reason_required",
+                "task_taken",
+            ),
         ),
     ]
 
 
-def _sharing(calls: _Calls) -> list[Tool]:
+def _sharing(calls: NetworkCalls) -> list[NetworkTool]:
     return [
         _tool(
             "network_claim",
@@ -140,18 +198,36 @@ def _sharing(calls: _Calls) -> list[Tool]:
             "Claiming the same scope again renews it.",
             schemas.CLAIM,
             calls.claim,
+            results.CLAIM,
+            refusals=(
+                "claim_conflict",
+                "invalid_resource",
+                "invalid_scope",
+                "invalid_ttl",
+                "not_found",
+            ),
         ),
         _tool(
             "network_release",
             "Release a claim of yours before it expires, so that peers can go on. Releasing twice is fine.",
             schemas.RELEASE,
             calls.release,
+            results.CLAIM,
+            refusals=(
+                "not_found",
+                "not_yours",
+            ),
         ),
         _tool(
             "network_publish_artifact",
             "Publish where a piece of finished work is, for your peers, and get its reference.",
             schemas.PUBLISH_ARTIFACT,
             calls.publish_artifact,
+            results.ARTIFACT,
+            refusals=(
+                "invalid_uri",
+                "not_found",
+            ),
         ),
         _tool(
             "network_register_capabilities",
@@ -159,6 +235,8 @@ def _sharing(calls: _Calls) -> list[Tool]:
             "previous declaration, grants no rights, and leaves your definition's capabilities alone.",
             schemas.REGISTER_CAPABILITIES,
             calls.register_capabilities,
+            results.CAPABILITIES,
+            refusals=("invalid_capabilities",),
         ),
     ]
 
@@ -168,7 +246,9 @@ def _tool(
     description: str,
     schema: schemas.Schema,
     handler: Handler,
+    output_schema: schemas.Schema,
     *,
+    refusals: tuple[RefusalCode, ...] = (),
     read_only: bool = False,
 ) -> NetworkTool:
     traits = ToolTraits(
@@ -180,7 +260,8 @@ def _tool(
         idempotent=True,
         surface="worker",
     )
-    return NetworkTool(ToolDefinition.of(name, description, schema), traits, handler)
+    definition = ToolDefinition.of(name, description, schema)
+    return NetworkTool(definition, traits, handler, output_schema, refusals, _nobody_listens)
 
 
 def _actor(context: ToolContext) -> Actor:
@@ -190,84 +271,3 @@ def _actor(context: ToolContext) -> Actor:
         InstanceId(context.instance_id),
         context.call_id,
     )
-
-
-class _Calls:
-    """From a tool's arguments to the service and back to JSON, one method a tool."""
-
-    def __init__(self, service: NetworkService) -> None:
-        self._service = service
-
-    async def whoami(self, actor: Actor, _params: Params) -> dict[str, Any]:
-        return views.whoami_view(actor.network, await self._service.directory.whoami(actor))
-
-    async def discover(self, actor: Actor, params: Params) -> dict[str, Any]:
-        found = await self._service.directory.discover(actor, params.get("resourceKey"), params.get("action"))
-        return views.discovery_view(found)
-
-    async def ask(self, actor: Actor, params: Params) -> dict[str, Any]:
-        ask = Ask(
-            params["body"],
-            to_agent=params.get("toAgent"),
-            to_instance=params.get("toInstance"),
-            thread_id=params.get("threadId"),
-            subject=params.get("subject"),
-            task_id=params.get("taskId"),
-            resource=params.get("resource"),
-        )
-        return views.sent_view(await self._service.mail.ask(actor, ask))
-
-    async def inbox(self, actor: Actor, _params: Params) -> dict[str, Any]:
-        return views.inbox_view(await self._service.mail.inbox(actor))
-
-    async def reply(self, actor: Actor, params: Params) -> dict[str, Any]:
-        return views.sent_view(await self._service.mail.reply(actor, params["threadId"], params["body"]))
-
-    async def delegate(self, actor: Actor, params: Params) -> dict[str, Any]:
-        wanted = Delegation(
-            params["objective"],
-            title=params.get("title"),
-            acceptance_criteria=params.get("acceptanceCriteria", ()),
-            to_agent=params.get("toAgent"),
-            to_instance=params.get("toInstance"),
-            resource=params.get("resource"),
-        )
-        return views.task_view(await self._service.tasks.delegate(actor, wanted))
-
-    async def task_get(self, actor: Actor, params: Params) -> dict[str, Any]:
-        return views.task_record_view(await self._service.tasks.get(actor, params["taskId"]))
-
-    async def task_update(self, actor: Actor, params: Params) -> dict[str, Any]:
-        status = TaskState(params["status"])
-        task = await self._service.tasks.update(actor, params["taskId"], status, params.get("reason", ""))
-        return views.task_view(task)
-
-    async def claim(self, actor: Actor, params: Params) -> dict[str, Any]:
-        claim = await self._service.claims.claim(
-            actor,
-            params["scope"],
-            scope_type=ScopeType(params.get("scopeType", ScopeType.PATH)),
-            resource_id=params.get("resourceId"),
-            task_id=params.get("taskId"),
-            # JSON Schema counts 60.0 as an integer.
-            ttl_s=int(params.get("ttlSeconds", DEFAULT_TTL_S)),
-        )
-        return views.claim_view(claim)
-
-    async def release(self, actor: Actor, params: Params) -> dict[str, Any]:
-        return views.claim_view(await self._service.claims.release(actor, params["claimId"]))
-
-    async def publish_artifact(self, actor: Actor, params: Params) -> dict[str, Any]:
-        artifact = await self._service.directory.publish_artifact(
-            actor,
-            params["uri"],
-            label=params.get("label", ""),
-            artifact_type=params.get("type", ARTIFACT_TYPES[-1]),
-            task_id=params.get("taskId"),
-        )
-        return views.artifact_view(artifact)
-
-    async def register_capabilities(self, actor: Actor, params: Params) -> dict[str, Any]:
-        return views.capabilities_view(
-            await self._service.directory.register_capabilities(actor, params["capabilities"])
-        )

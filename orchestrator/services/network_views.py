@@ -14,8 +14,10 @@ from orchestrator.domain.network.discovery import Candidate
 from orchestrator.domain.network.tasks import Target, Task
 from orchestrator.domain.network.threads import DeliveryState, Message, MessageKind
 from orchestrator.services.network_directory import Discovery
-from orchestrator.services.network_mail import Inbox, InboxItem, Sent
+from orchestrator.services.network_inbox import Inbox, InboxItem
+from orchestrator.services.network_mail import Sent
 from orchestrator.services.network_members import Member
+from orchestrator.services.network_results import TASK_OFFER
 from orchestrator.services.network_tasks import TaskRecord
 
 _ONLY_CALLS = "Only network_reply and network_ask calls reach the sender; plain output is not delivered."
@@ -154,7 +156,7 @@ def _inbox_item(item: InboxItem) -> dict[str, Any]:
     if item.message is not None:
         return common | _message(item.message)
     assert item.task is not None  # an item has one of the two
-    return common | {"kind": "task_offer", "task": _task(item.task), "note": _OFFER_NOTE}
+    return common | {"kind": TASK_OFFER, "task": _task(item.task), "note": _OFFER_NOTE}
 
 
 def _message(message: Message) -> dict[str, Any]:

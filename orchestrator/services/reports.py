@@ -23,6 +23,7 @@ from tool_registry.registry import ToolRegistry
 
 MAX_CHANGES_BYTES = 256 * 1024 * 1024
 MAX_WAIT_S = 25.0
+_LOOK_AGAIN_S = 5.0
 DEADLINE = "deadline"
 
 
@@ -186,14 +187,24 @@ class WorkerReports:
         await self._membership.heartbeat(job.instance_id)
         if acks:
             await parts.deliveries.acknowledge(job.id, acks)
+            await self._membership.acknowledge_pushed(job.instance_id, acks)
         deadline = parts.clock.monotonic() + min(max(wait_s, 0.0), MAX_WAIT_S)
         while True:
             watch = parts.timeline.watch(job.id)
             pending = await parts.deliveries.pending(job.id)
+            pending += await self._pushed(job)
             left_s = deadline - parts.clock.monotonic()
             if pending or left_s <= 0 or parts.timeline.closed:
                 return pending
-            await watch.changed(left_s)
+            # Another process that serves the same network can't wake this one.
+            await watch.changed(min(left_s, _LOOK_AGAIN_S))
+
+    async def _pushed(self, job: Job) -> list[PendingDelivery]:
+        """What the network has for the job's model."""
+        return [
+            PendingDelivery(one.id, job.id, one.kind, one.text, one.created_at, one.thread_id, one.task_id)
+            for one in await self._membership.pushed(job.instance_id)
+        ]
 
     async def complete(self, job: Job, report: Completion) -> None:
         """The worker's last word. The first report wins; the same again is fine.

@@ -29,8 +29,7 @@ class Timeline:
     def close(self) -> None:
         """Let every watcher go: nothing changes any more."""
         self._closed = True
-        for job_id in list(self._changed):
-            self.wake(job_id)
+        self.wake_all()
 
     @property
     def closed(self) -> bool:
@@ -54,6 +53,11 @@ class Timeline:
     async def note(self, job_id: JobId, kind: str, **data: Any) -> None:
         """Store one event of the orchestrator's own."""
         await self.append(job_id, [NewEvent(ORCHESTRATOR, None, kind, self._clock.now(), data)])
+
+    def wake_all(self) -> None:
+        """Let every watcher look again: the network has something for some of them."""
+        for job_id in list(self._changed):
+            self.wake(job_id)
 
     def wake(self, job_id: JobId) -> None:
         """Let the watchers of a job look again."""

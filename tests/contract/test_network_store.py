@@ -22,6 +22,7 @@ from orchestrator.domain.network.agents import (
 )
 from orchestrator.domain.network.artifacts import NetworkArtifact
 from orchestrator.domain.network.capabilities import Capability
+from orchestrator.domain.network.chains import Lineage
 from orchestrator.domain.network.claims import Claim, Scope, ScopeType
 from orchestrator.domain.network.identities import (
     Actor,
@@ -35,7 +36,8 @@ from orchestrator.domain.network.identities import (
     TaskId,
     ThreadId,
 )
-from orchestrator.domain.network.tasks import HistoryEntry, Target, Task, TaskChange, TaskState
+from orchestrator.domain.network.task_states import TaskState
+from orchestrator.domain.network.tasks import HistoryEntry, Target, Task, TaskChange
 from orchestrator.domain.network.threads import (
     Delivery,
     DeliveryState,
@@ -98,6 +100,7 @@ def task(task_id: str = "t1", **changes: Any) -> TaskChange:
     made = Task(
         TaskId(task_id), "title", "objective", ("one", "two"), A, A1, f"call-{task_id}",
         Target(agent=B, instance_id=B1), "h.org/o/r", TaskState.OFFERED, START, START, offered_to=(B1,),
+        lineage=Lineage((A, B), 2, (TaskId("t0"),)),
     )  # fmt: skip
     changed = replace(made, **changes)
     return TaskChange(changed, HistoryEntry(changed.updated_at, changed.state, "why", A, A1, "call"))
@@ -125,6 +128,9 @@ async def test_a_network_is_there_once_it_was_made(store: NetworkStore):
         await put(store, lambda tx: tx.create(START))
     assert await store.read(HERE, lambda reader: reader.exists()) is True
     assert await store.read(THERE, lambda reader: reader.exists()) is False
+    assert await store.networks() == [HERE]
+    await put(store, lambda tx: tx.create(START), network=NetworkName("a"))
+    assert await store.networks() == ["a", HERE]
 
 
 async def test_what_was_put_is_read_back_the_same(store: NetworkStore):
@@ -266,6 +272,8 @@ async def test_deliveries_are_open_to_whom_they_are_for_in_the_order_they_were_a
     assert await store.read(HERE, opened(9)) == ["d9", "d1", "this-call", "d0"]
     assert await store.read(HERE, opened(9)) == [one.id for one in rows if one.open_to(actor)]
     assert await store.read(HERE, opened(2)) == ["d9", "d1"]
+    offers = await store.read(HERE, lambda reader: reader.deliveries_of_task(TaskId("t1")))
+    assert [one.id for one in offers] == ["d1"]
     undelivered = await store.read(HERE, lambda reader: reader.undelivered(B1))
     assert [one.id for one in undelivered] == ["d1", "this-call", "that-call"]
     await put(store, lambda tx: tx.put_deliveries([rows[0].handed_to(actor)]))

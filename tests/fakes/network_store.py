@@ -132,6 +132,9 @@ class _Rows:
     def deliveries_of_message(self, message_id: MessageId) -> list[Delivery]:
         return [one for one in self._rows.deliveries.values() if one.message_id == message_id]
 
+    def deliveries_of_task(self, task_id: TaskId) -> list[Delivery]:
+        return [one for one in self._rows.deliveries.values() if one.task_id == task_id]
+
     def open_deliveries(self, actor: Actor, limit: int) -> list[Delivery]:
         return [one for one in self._rows.deliveries.values() if one.open_to(actor)][:limit]
 
@@ -203,3 +206,7 @@ class MemoryNetworkStore:
     async def network_of(self, instance_id: InstanceId) -> NetworkName | None:
         await anyio.lowlevel.checkpoint()
         return self._owners.get(instance_id)
+
+    async def networks(self) -> list[NetworkName]:
+        await anyio.lowlevel.checkpoint()
+        return sorted(name for name, rows in self._networks.items() if rows.made)

@@ -516,6 +516,29 @@ async def test_a_prompt_is_taken_in_between_steps_and_acknowledged(tmp_path: Pat
     assert set(transport.acknowledged) == {"d1"}
 
 
+async def test_what_the_model_was_never_shown_is_not_acknowledged(tmp_path: Path) -> None:
+    """BR-123: the request that would have shown it failed, so it is for whoever comes next."""
+    transport = MemoryTransport()
+    transport.pending = [Delivery(delivery_id="d1", kind="message", text="from a peer")]
+    asked: list[str] = []
+
+    def model(request: CompleteWithToolsRequest) -> CompleteWithToolsAnswer:
+        asked.append(str(request.messages[-1].content))
+        if asked[-1] == "from a peer":
+            raise RemoteProblem("no such model", code="model_error", retryable=False)
+        return calls(("c", "nap", "{}"))
+
+    async def nap(_params: dict[str, Any]) -> str:
+        await asyncio.sleep(0.05)
+        return f"nap {len(asked)}"
+
+    transport.model = model
+    end = await run(transport, tmp_path, LocalTool("nap", nap))
+    assert end.outcome == "failed"
+    assert asked[-1] == "from a peer"
+    assert transport.acknowledged == []
+
+
 async def test_a_prompt_that_comes_with_the_final_text_is_answered_first(tmp_path: Path) -> None:
     transport = MemoryTransport()
 

@@ -7,15 +7,12 @@ from hypothesis import strategies as st
 
 from orchestrator.domain.network.identities import Actor, AgentName, InstanceId, NetworkName, TaskId
 from orchestrator.domain.network.refusals import Refusal
+from orchestrator.domain.network.task_states import NEEDS_REASON, TRANSITIONS, UPDATES, TaskState
 from orchestrator.domain.network.tasks import (
     MAX_ATTEMPTS,
-    NEEDS_REASON,
-    TRANSITIONS,
-    UPDATES,
     Target,
     Task,
     TaskChange,
-    TaskState,
     created,
     instance_ended,
     updated,

@@ -6,14 +6,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
+from uuid import uuid4
+
+from jsonschema import validate
 
 from orchestrator.domain.network.agents import AgentDefinition
 from orchestrator.domain.network.identities import AgentName
+from orchestrator.ports.ids import Ids
 from orchestrator.ports.network import NetworkStore
 from orchestrator.services.network import NetworkService
-from orchestrator.services.network_tools import network_tools
+from orchestrator.services.network_tools import NetworkTool, network_tools
 from tool_registry.context import ToolContext
-from tool_registry.tool import Tool
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -44,6 +47,13 @@ class CountedIds:
         return f"id-{next(self._numbers):06}"
 
 
+class RandomIds:
+    """Ids that no other process makes."""
+
+    def new(self) -> str:
+        return uuid4().hex
+
+
 class Refusal(Exception):
     """A tool's refusal, with its result."""
 
@@ -57,18 +67,19 @@ class Refusal(Exception):
 class Caller:
     """One instance that calls tools."""
 
-    tools: dict[str, Tool]
+    tools: dict[str, NetworkTool]
     network: str
     agent: str
     instance_id: str
     calls: count[int] = field(default_factory=lambda: count(1))
 
     async def __call__(self, name: str, *, call_id: str = "", **arguments: Any) -> dict[str, Any]:
-        """Call `network_<name>`.
+        """Call `network_<name>`; its answer is one that the tool promises.
 
         Raises:
             Refusal: the tool said no.
         """
+        tool = self.tools[f"network_{name}"]
         context = ToolContext(
             job_id=f"job-of-{self.instance_id}",
             call_id=call_id or f"call-{next(self.calls)}",
@@ -76,18 +87,20 @@ class Caller:
             instance_id=self.instance_id,
             network=self.network,
         )
-        output = await self.tools[f"network_{name}"].execute(arguments, context)
+        output = await tool.execute(arguments, context)
         if output.is_error:
+            assert output.result["code"] in {*tool.refusals, "not_a_member"}, output.result
             raise Refusal(output.result)
+        validate(output.result, tool.output_schema)
         return output.result
 
 
 class World:
     """A service over a store, with a clock that the test moves."""
 
-    def __init__(self, store: NetworkStore) -> None:
+    def __init__(self, store: NetworkStore, ids: Ids | None = None) -> None:
         self.clock = SetClock()
-        self.service = NetworkService(store, self.clock, CountedIds())
+        self.service = NetworkService(store, self.clock, ids or CountedIds())
         self.tools = {tool.definition.name: tool for tool in network_tools(self.service)}
 
     async def agent(self, name: str, network: str = "local", **profile: Any) -> None:

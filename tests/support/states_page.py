@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.domain.jobs import TRANSITIONS as JOBS
-from orchestrator.domain.network.tasks import NEEDS_REASON
-from orchestrator.domain.network.tasks import TRANSITIONS as TASKS
+from orchestrator.domain.network.task_states import MOVES, NEEDS_REASON, Role, TaskState
+from orchestrator.domain.network.task_states import TRANSITIONS as TASKS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "states.md"
 
 _HEAD = """# States
 
-Rendered from `orchestrator/domain/jobs.py` and `orchestrator/domain/network/tasks.py`; a test fails when this page
-and the tables differ. To render it again: `python -m tests.support.states_page`.
+Rendered from `orchestrator/domain/jobs.py` and `orchestrator/domain/network/task_states.py`; a test fails when this
+page and the tables differ. To render it again: `python -m tests.support.states_page`.
 """
 
 
@@ -34,9 +34,22 @@ def render() -> str:
             "## Tasks\n",
             f"An update to these states needs a reason: {reasons}.\n",
             _table(TASKS),
+            "Who may do it. An agent asks with `network_task_update`; the network offers, lets offers lapse, takes work back",
+            "from instances that ended (once, then the task fails), and cancels what was delegated for a cancelled task. An",
+            "instance that was offered a task declines it with `cancelled`.\n",
+            _rights(),
             _diagram(TASKS),
         ]
     )
+
+
+def _rights() -> str:
+    rows = [f"| `{state}` | `{to}` | {_who(state, to)} |" for state, moves in MOVES.items() for to in moves]
+    return "\n".join(["| from | to | who |", "|---|---|---|", *rows, ""])
+
+
+def _who(state: TaskState, to: TaskState) -> str:
+    return ", ".join(role for role in Role if role in MOVES[state][to])
 
 
 def _table(transitions: Mapping[Any, AbstractSet[Any]]) -> str:

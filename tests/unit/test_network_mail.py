@@ -118,10 +118,10 @@ async def test_the_sender_reads_delivered_only_after_the_receipt_is_proven(world
     assert await state() == "waiting"
     await b("inbox", call_id="read")
     assert await state() == "held"
-    await world.service.mail.acknowledge_inbox("b1", ["another call"])
+    await world.service.inbox.acknowledge("b1", ["another call"])
     assert await state() == "waiting"  # the model was shown another call's result, and not this one's
     await b("inbox", call_id="read")
-    await world.service.mail.acknowledge_inbox("b1", ["read"])
+    await world.service.inbox.acknowledge("b1", ["read"])
     assert await state() == "delivered"
 
 
@@ -154,7 +154,7 @@ async def test_undelivered_mail_of_an_ended_instance_is_its_agents(world: World)
     a, b1 = await world.instance("a1"), await world.instance("b1", "b")
     await a("ask", body="read before", toAgent="b")
     await b1("inbox", call_id="1")
-    await world.service.mail.acknowledge_inbox("b1", ["1"])
+    await world.service.inbox.acknowledge("b1", ["1"])
     await a("ask", body="held", toAgent="b")
     await b1("inbox", call_id="2")
     await a("ask", body="pinned", toInstance="b1")
@@ -224,7 +224,7 @@ async def test_two_fetches_in_one_turn_lose_nothing(world: World):
     assert await states() == {"held"}
     await world.service.join("local", "b", "b1", "job-of-b1")  # killed before the model saw either
     assert await bodies(b, "2:third") == ["m0", "m1", "m2"]
-    await world.service.mail.acknowledge_inbox("b1", ["2:third"])
+    await world.service.inbox.acknowledge("b1", ["2:third"])
     assert await states() == {"delivered"}
     assert len({one["message_id"] for one in sent}) == 2
 
@@ -236,7 +236,7 @@ async def test_a_fetch_whose_result_never_reached_the_model_is_handed_out_again(
     assert await bodies(b, "1:broken") == ["lost"]
     await a("ask", body="seen", toAgent="b")
     assert await bodies(b, "1:fine") == ["seen"]
-    await world.service.mail.acknowledge_inbox("b1", ["1:fine"])
+    await world.service.inbox.acknowledge("b1", ["1:fine"])
     assert await bodies(b, "1:later") == ["lost"]
 
 
@@ -245,7 +245,7 @@ async def test_in_an_mcp_session_the_next_fetch_is_the_proof(world: World):
     a, b = await world.instance("a1"), await world.instance("b1", "b")
     first = await a("ask", call_id="x", body="m", toAgent="b")
     assert await bodies(b, "1:mcp-1") == ["m"]
-    await world.service.mail.acknowledge_inbox("b1", [])
+    await world.service.inbox.acknowledge("b1", [])
     assert await bodies(b, "1:mcp-1") == ["m"]
     assert await bodies(b, "1:mcp-2") == []
     again = await a("ask", call_id="x", body="m", toAgent="b")

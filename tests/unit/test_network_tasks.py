@@ -176,7 +176,8 @@ async def test_an_offer_to_an_instance_that_ends_returns_at_once(world: World):
     record = (await boss("task_get", taskId=task["task_id"]))["task"]
     assert (record["state"], record["offered_to"]) == ("pending", [])
     heir = await world.instance("i3", "builder")
-    assert (await heir("inbox"))["items"] == []
+    (offer,) = (await heir("inbox"))["items"]
+    assert offer["task"]["offered_to"] == ["i3"]
 
 
 async def test_a_repeated_call_makes_one_task_and_one_change(world: World):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from orchestrator.domain.network.refusals import MEANINGS, RefusalCode
 from orchestrator.services.network_members import Refused
 from tests.fakes.network_store import MemoryNetworkStore
+from tests.support.network_page import PAGE, render
 from tests.support.networks import Caller, Refusal, World
 from tool_registry.context import ToolContext
 from tool_registry.tool import ToolSource
@@ -55,6 +57,21 @@ def test_every_schema_is_valid_and_closed(world: World):
         for node in objects(schema):
             assert node["additionalProperties"] is False
             assert all("type" in child and "description" in child for child in node["properties"].values())
+
+
+def test_every_promised_result_is_a_valid_closed_schema_and_every_code_has_a_meaning(world: World):
+    """Callers of the other tests hold each answer to what is promised here."""
+    for tool in world.tools.values():
+        Draft202012Validator.check_schema(tool.output_schema)
+        assert tool.output_schema["type"] == "object"
+        assert tool.output_schema["additionalProperties"] is False
+        assert set(tool.output_schema["required"]) == set(tool.output_schema["properties"])
+        assert set(tool.refusals) <= set(MEANINGS)
+    assert set(MEANINGS) == set(get_args(RefusalCode))
+
+
+def test_the_page_of_the_tools_shows_them_as_they_are():
+    assert PAGE.read_text() == render(), "run: python -m tests.support.network_page"
 
 
 def objects(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -36,7 +36,8 @@ from orchestrator.domain.network.identities import (
     TaskId,
     ThreadId,
 )
-from orchestrator.domain.network.tasks import HistoryEntry, Task, TaskChange, TaskState
+from orchestrator.domain.network.task_states import TaskState
+from orchestrator.domain.network.tasks import HistoryEntry, Task, TaskChange
 from orchestrator.domain.network.threads import Delivery, DeliveryState, Message, Thread
 from orchestrator.ports.network import NetworkReader, NetworkTransaction
 
@@ -82,6 +83,12 @@ class SqlNetworkStore:
         query = select(network_instances.c.network).where(network_instances.c.id == instance_id)
         found = await self._database.read(lambda connection: connection.scalar(query))
         return None if found is None else NetworkName(found)
+
+    async def networks(self) -> list[NetworkName]:
+        """Every network that was made, by name."""
+        query = select(networks.c.name).order_by(networks.c.name)
+        found = await self._database.read(lambda connection: connection.scalars(query).all())
+        return [NetworkName(name) for name in found]
 
 
 class _Kind(Generic[T]):
@@ -187,6 +194,9 @@ class _Rows:
 
     def deliveries_of_message(self, message_id: MessageId) -> list[Delivery]:
         return self._deliveries(network_deliveries.c.message_id == message_id)
+
+    def deliveries_of_task(self, task_id: TaskId) -> list[Delivery]:
+        return self._deliveries(network_deliveries.c.task_id == task_id)
 
     def open_deliveries(self, actor: Actor, limit: int) -> list[Delivery]:
         table = network_deliveries.c

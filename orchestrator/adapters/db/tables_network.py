@@ -107,6 +107,7 @@ network_tasks = Table(
     Column("assignee", AnyText),
     Column("assignee_instance", AnyText),
     Column("attempt", Integer, nullable=False),
+    Column("lineage", JsonText, nullable=False),
     PrimaryKeyConstraint("network", "id"),
     UniqueConstraint("network", "creator_instance", "call_id"),
     Index(None, "network", "updated_at"),
@@ -213,4 +214,5 @@ network_deliveries = Table(
     UniqueConstraint("network", "id"),
     Index(None, "network", "agent", "state", "number"),
     Index(None, "network", "message_id"),
+    Index(None, "network", "task_id"),
 )

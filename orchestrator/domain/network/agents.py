@@ -70,6 +70,10 @@ class AgentDefinition:
     responsibilities: tuple[Responsibility, ...] = ()
     launch: LaunchSettings = field(default_factory=LaunchSettings)
 
+    def answers_for(self, resource: str) -> bool:
+        """Whether a (canonical) resource is one of its responsibilities."""
+        return any(duty.resource_key == resource for duty in self.responsibilities)
+
 
 class InstanceState(StrEnum):
     """Where an instance stands."""

@@ -4,7 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
+
+RefusalCode = Literal[
+    "claim_conflict",
+    "collaboration_chain_too_long",
+    "collaboration_loop_detected",
+    "illegal_transition",
+    "invalid_capabilities",
+    "invalid_name",
+    "invalid_resource",
+    "invalid_scope",
+    "invalid_ttl",
+    "invalid_uri",
+    "name_taken",
+    "no_recipient",
+    "not_a_member",
+    "not_a_participant",
+    "not_found",
+    "not_offered",
+    "not_yours",
+    "reason_required",
+    "self_request",
+    "target_ended",
+    "task_taken",
+]
+
+# What each says, for the documents; a code never changes its meaning.
+MEANINGS: Mapping[RefusalCode, str] = {
+    "claim_conflict": "the scope overlaps what others hold; `conflicts` names each holder, scope and expiry",
+    "collaboration_chain_too_long": "the work was delegated five times already",
+    "collaboration_loop_detected": "the target's own work led to this; `chain` names those whose work it is",
+    "illegal_transition": "the task can't get there from its state; `state` and `allowed` say what it can",
+    "invalid_capabilities": "an item of the list is wrong; the earlier declaration stays",
+    "invalid_name": "the text can't be the name of an agent, group or network",
+    "invalid_resource": "the text names no shared resource",
+    "invalid_scope": "the text is no scope of the given type",
+    "invalid_ttl": "the lease is too short or too long",
+    "invalid_uri": "the reference is not one printable line",
+    "name_taken": "an agent or group has this name, or one that is spelled differently and means the same",
+    "no_recipient": "nobody would get the message",
+    "not_a_member": "the acting job is no live instance of its agent in this network",
+    "not_a_participant": "the thread is between others",
+    "not_found": "there is no such thing in this network; `kind` says what was looked for",
+    "not_offered": "the task is not offered to this instance",
+    "not_yours": "the task or claim is somebody else's",
+    "reason_required": "this status needs a reason",
+    "self_request": "the target is the acting instance itself",
+    "target_ended": "the instance has ended; `agent` still reaches its agent",
+    "task_taken": "another instance accepted the task first; `assignee` is the winner",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +66,7 @@ class Refusal:
         details: further JSON fields that belong to the code.
     """
 
-    code: str
+    code: RefusalCode
     message: str
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
 

@@ -1,62 +1,24 @@
-"""Tasks: their states, who may move them, and what is remembered."""
+"""Tasks: delegated, moved by whom the table lets, and what is remembered."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
+from orchestrator.domain.network.chains import Lineage
 from orchestrator.domain.network.identities import Actor, AgentName, InstanceId, TaskId
 from orchestrator.domain.network.refusals import Refusal
+from orchestrator.domain.network.task_states import MOVES, NEEDS_REASON, UPDATES, Role, TaskState
 
 TITLE_CHARS = 80
 # A task whose instance ended is given to another one once.
 MAX_ATTEMPTS = 2
 
 
-class TaskState(StrEnum):
-    """Where a task stands."""
-
-    PENDING = "pending"
-    OFFERED = "offered"
-    ACCEPTED = "accepted"
-    WORKING = "working"
-    BLOCKED = "blocked"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-    @property
-    def terminal(self) -> bool:
-        """Nothing follows."""
-        return not TRANSITIONS[self]
-
-
-_PENDING, _OFFERED = TaskState.PENDING, TaskState.OFFERED
-_ACCEPTED, _WORKING, _BLOCKED = TaskState.ACCEPTED, TaskState.WORKING, TaskState.BLOCKED
-_COMPLETED, _FAILED, _CANCELLED = TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELLED
-
-# Back to pending: an offer was declined or lapsed, or the instance that held the task ended.
-TRANSITIONS: Mapping[TaskState, frozenset[TaskState]] = {
-    _PENDING: frozenset({_OFFERED, _CANCELLED}),
-    _OFFERED: frozenset({_ACCEPTED, _PENDING, _CANCELLED}),
-    _ACCEPTED: frozenset({_WORKING, _BLOCKED, _FAILED, _CANCELLED, _PENDING}),
-    _WORKING: frozenset({_BLOCKED, _COMPLETED, _FAILED, _CANCELLED, _PENDING}),
-    _BLOCKED: frozenset({_WORKING, _FAILED, _CANCELLED, _PENDING}),
-    _COMPLETED: frozenset(),
-    _FAILED: frozenset(),
-    _CANCELLED: frozenset(),
-}
-
-# What an agent may ask for, and for which of them it has to say why.
-UPDATES = (_ACCEPTED, _WORKING, _BLOCKED, _COMPLETED, _FAILED, _CANCELLED)
-NEEDS_REASON: Mapping[TaskState, str] = {
-    _BLOCKED: "what blocks it",
-    _COMPLETED: "the evidence that it is done",
-    _FAILED: "what failed",
-}
+_PENDING, _OFFERED, _ACCEPTED = TaskState.PENDING, TaskState.OFFERED, TaskState.ACCEPTED
+_FAILED, _CANCELLED = TaskState.FAILED, TaskState.CANCELLED
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +46,7 @@ class Task:
         assignee: the instance that accepted it.
         attempt: how often it was accepted.
         call_id: the delegating call; one call makes one task.
+        lineage: whose work it is part of.
     """
 
     id: TaskId
@@ -104,6 +67,7 @@ class Task:
     assignee: AgentName | None = None
     assignee_instance: InstanceId | None = None
     attempt: int = 0
+    lineage: Lineage = field(default_factory=Lineage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +126,11 @@ def updated(task: Task, status: TaskState, reason: str, actor: Actor, now: datet
         return _accepted(task, reason, actor, now)
     if status is _CANCELLED and _declines(task, actor):
         return _declined(task, reason, actor, now)
-    refusal = _may_not(task, status, actor)
-    return refusal or _moved(task, status, reason, actor, now)
+    roles = roles_of(task, actor)
+    may = MOVES[task.state].get(status, frozenset())
+    if not roles or (may and not may & roles):
+        return _not_yours(task, status, may)
+    return _moved(task, status, reason, actor, now)
 
 
 def _accepted(task: Task, reason: str, actor: Actor, now: datetime) -> TaskChange | Refusal:
@@ -204,20 +171,39 @@ def _declined(task: Task, reason: str, actor: Actor, now: datetime) -> TaskChang
     return TaskChange(task, _entry(task, said, actor, now))
 
 
-def _may_not(task: Task, status: TaskState, actor: Actor) -> Refusal | None:
-    is_assignee = task.assignee_instance == actor.instance_id
-    is_creator = task.creator == actor.agent
-    if is_assignee or (status is _CANCELLED and is_creator):
-        return None
-    who = "its creator or assignee" if status is _CANCELLED else "its assignee"
+def roles_of(task: Task, actor: Actor) -> frozenset[Role]:
+    """What an actor is to a task; an agent's every instance is its creator."""
+    return frozenset(
+        role
+        for role, holds in (
+            (Role.CREATOR, task.creator == actor.agent),
+            (Role.OFFERED, actor.instance_id in task.offered_to),
+            (Role.ASSIGNEE, task.assignee_instance == actor.instance_id),
+        )
+        if holds
+    )
+
+
+def _not_yours(task: Task, status: TaskState, may: Collection[Role]) -> Refusal:
+    who = " or ".join(role for role in Role if role in may and role is not Role.NETWORK) or Role.ASSIGNEE
     return Refusal("not_yours", f"only {who} can set task {task.id!r} to {status.value!r}", _where(task))
 
 
 def _moved(task: Task, status: TaskState, reason: str, actor: Actor, now: datetime) -> TaskChange | Refusal:
-    if status not in TRANSITIONS[task.state]:
+    if status not in MOVES[task.state]:
         return _illegal(task, status)
     moved = replace(task, state=status, reason=reason, offered_to=(), updated_at=now)
     return TaskChange(moved, _entry(moved, reason, actor, now))
+
+
+def orphaned(task: Task, cancelled: Collection[TaskId], now: datetime) -> TaskChange | None:
+    """The end of a task whose every parent was cancelled; None for others."""
+    parents = task.lineage.parents
+    if task.state.terminal or not parents or not set(parents) <= set(cancelled):
+        return None
+    said = f"the work that it was for was cancelled: {', '.join(parents)}"
+    task = replace(task, state=_CANCELLED, offered_to=(), reason=said, updated_at=now)
+    return TaskChange(task, HistoryEntry(now, _CANCELLED, said))
 
 
 def instance_ended(task: Task, instance_id: InstanceId, why: str, now: datetime) -> TaskChange | None:
@@ -253,7 +239,7 @@ def _where(task: Task) -> dict[str, Any]:
 
 
 def _illegal(task: Task, status: TaskState) -> Refusal:
-    allowed = [state.value for state in UPDATES if state in TRANSITIONS[task.state]]
+    allowed = [state.value for state in UPDATES if state in MOVES[task.state]]
     then = f"from there it can become {', '.join(allowed)}" if allowed else "nothing follows"
     return Refusal(
         "illegal_transition",

@@ -1,0 +1,65 @@
+"""Chains of delegation: no agent comes twice in one, and none is longer than five hops.
+
+The chain belongs to the work, not to the run: it is made of what the delegating instance has accepted and not
+finished, and kept with the task. No argument names it, so no agent can shorten it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from orchestrator.domain.network.identities import AgentName, TaskId
+from orchestrator.domain.network.refusals import Refusal
+
+MAX_HOPS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """Where a task comes from.
+
+    Attributes:
+        agents: everybody who delegated on the way to it, its creator last.
+        hops: how many delegations lie on the longest way to it, its own included.
+        parents: the tasks that its creator was at work on.
+    """
+
+    agents: tuple[AgentName, ...] = ()
+    hops: int = 0
+    parents: tuple[TaskId, ...] = ()
+
+
+def ancestors(held: Iterable[Lineage]) -> frozenset[AgentName]:
+    """Everybody whose work an instance does that has accepted tasks of these lineages."""
+    return frozenset(agent for lineage in held for agent in lineage.agents)
+
+
+def next_lineage(creator: AgentName, held: Collection[tuple[TaskId, Lineage]]) -> Lineage | Refusal:
+    """The lineage of a task that is delegated by an instance that has accepted `held`.
+
+    Returns:
+        The lineage, or `collaboration_chain_too_long`.
+    """
+    hops = 1 + max((lineage.hops for _, lineage in held), default=0)
+    if hops > MAX_HOPS:
+        return Refusal(
+            "collaboration_chain_too_long",
+            f"this work was delegated {MAX_HOPS} times already; do it yourself, or report it as failed",
+            {"hops": hops, "max_hops": MAX_HOPS},
+        )
+    before = [agent for _, lineage in held for agent in lineage.agents]
+    return Lineage((*dict.fromkeys(before), creator), hops, tuple(task_id for task_id, _ in held))
+
+
+def loop(targets: Collection[AgentName], behind: Collection[AgentName]) -> Refusal | None:
+    """`collaboration_loop_detected` when all that could take the work wait for it themselves."""
+    if not targets or not set(targets) <= set(behind):
+        return None
+    name = min(targets)
+    return Refusal(
+        "collaboration_loop_detected",
+        f"{name!r} delegated the work that you are doing, so it can't be given back; finish it, report what "
+        "blocks it, or ask with network_ask",
+        {"chain": sorted(behind)},
+    )

@@ -116,7 +116,6 @@ class NetworkInbox:
 
         An ended or unknown instance gets nothing.
         """
-
         network = await self._store.network_of(InstanceId(instance_id))
         if network is None:
             return []

@@ -25,9 +25,10 @@ from orchestrator.settings import Settings
 from tool_registry.context import ToolContext
 from tool_registry.errors import PortsideError
 from tool_registry.mcp.config import load_config
+from tool_registry.mcp.grants import Grants
 from tool_registry.mcp.servers import McpServers
 from tool_registry.mcp.status import ServerState
-from tool_registry.registry import Offer
+from tool_registry.registry import Offer, Replaced
 from tool_registry.visibility import ToolState
 from wasm_tools.loading import WasmFiles
 
@@ -179,10 +180,13 @@ async def _mcp(settings: Settings) -> AsyncIterator[Finding]:
     except (PortsideError, StoreError, OSError) as error:
         yield _bad("mcp", str(error), f"repair {settings.mcp_file}")
         return
-    servers = McpServers(config, on_tools=_ignored, resolve_secret=stores.secrets.get)
+    servers = McpServers(
+        config, on_tools=_ignored, resolve_secret=stores.secrets.get, grants=Grants(stores.secrets)
+    )
     try:
         enabled = [(name, one) for name, one in config.servers.items() if one.enabled]
-        for status in await asyncio.gather(*(servers.test(name, one) for name, one in enabled)):
+        for tried in await asyncio.gather(*(servers.test(name, one) for name, one in enabled)):
+            status = tried.status
             check = f"mcp {status.name}"
             if status.reason or status.state is ServerState.FAILED:
                 fix = f"repair it in {settings.mcp_file}, then: portside mcp test {status.name}"
@@ -195,8 +199,9 @@ async def _mcp(settings: Settings) -> AsyncIterator[Finding]:
         await stores.close()
 
 
-def _ignored(owner: str, offers: Sequence[Offer], instructions: str) -> None:
+def _ignored(owner: str, offers: Sequence[Offer], instructions: str) -> Replaced:  # noqa: ARG001 - as the protocol names them
     """A test's tools are offered to nobody."""
+    return Replaced((), (), ())
 
 
 async def _wasm(settings: Settings) -> AsyncIterator[Finding]:

@@ -33,6 +33,7 @@ class Settings(BaseSettings):
         image: of sandboxes; the worker image that fits this code unless set.
         model: for jobs that name none.
         model_base_url: of an OpenAI-compatible server.
+        tools_wait_s: how long a job's first catalogue waits for an MCP server, from the server's start.
     """
 
     model_config = SettingsConfigDict(env_prefix="PORTSIDE_", extra="ignore", frozen=True)
@@ -52,6 +53,7 @@ class Settings(BaseSettings):
     register_timeout_s: float = Field(default=60.0, gt=0)
     token_lifetime_s: float = Field(default=3600.0, ge=10)
     stop_grace_s: float = Field(default=20.0, ge=0)
+    tools_wait_s: float = Field(default=10.0, ge=0, le=25)
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
     anthropic_api_key: SecretStr | None = Field(default=None, validation_alias="ANTHROPIC_API_KEY")
 

@@ -9,6 +9,7 @@ pytest_plugins = [
     "tests.support.docker_engine",
     "tests.support.logged",
     "tests.support.orchestrator",
+    "tests.support.public_servers",
     "tests.support.stores",
     "tests.support.tool_box",
     "tests.support.tool_workspace",

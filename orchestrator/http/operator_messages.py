@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from orchestrator.domain.jobs import Job, JobMode, JobSpec, JobState
 from orchestrator.domain.shaping.family import Family
 from orchestrator.ports.audit import AuditRow
-from orchestrator.ports.tool_sources import McpServerView
 from orchestrator.services.tool_desk import ProviderVerdict, ToolView
 
 
@@ -295,36 +294,3 @@ class WasmRequest(OperatorRequest):
 
     wasm: str
     sidecar: str | None = None
-
-
-class McpView(BaseModel):
-    """An MCP server."""
-
-    name: str
-    transport: str
-    state: str
-    reason: str
-    protocol_version: str
-    tool_count: int
-    last_error: str
-    problems: list[str]
-
-    @classmethod
-    def of(cls, view: McpServerView) -> McpView:
-        """The view of a server."""
-        return cls(
-            name=view.name,
-            transport=view.transport,
-            state=view.state,
-            reason=view.reason,
-            protocol_version=view.protocol_version,
-            tool_count=view.tool_count,
-            last_error=view.last_error,
-            problems=list(view.problems),
-        )
-
-
-class McpRequest(OperatorRequest):
-    """An MCP server's entry, as in a common `mcpServers` file; None tests the configured one."""
-
-    config: dict[str, Any] | None = None

@@ -14,10 +14,9 @@ from orchestrator.errors import BadRequest
 from orchestrator.http.auth import OperatorGate
 from orchestrator.http.contract_messages import ToolStatsView
 from orchestrator.http.gated import gated
+from orchestrator.http.operator_mcp import add_mcp_routes
 from orchestrator.http.operator_messages import (
     CheckRequest,
-    McpRequest,
-    McpView,
     ProviderView,
     ToolCallRequest,
     ToolDetail,
@@ -44,7 +43,7 @@ def tools_router(services: ToolServices) -> APIRouter:
     router = APIRouter(prefix="/api/v1", tags=["tools"], route_class=gated(services.gate))
     _stats_routes(router, services.statistics)
     _tool_routes(router, services.desk)
-    _mcp_routes(router, services.mcp)
+    add_mcp_routes(router, services.mcp)
     return router
 
 
@@ -86,26 +85,6 @@ def _tool_routes(router: APIRouter, desk: ToolDesk) -> None:
     @router.delete("/tools/{name}", status_code=204, summary="Remove a WASM tool")
     async def delete(name: str) -> None:
         await desk.remove(name)
-
-
-def _mcp_routes(router: APIRouter, mcp: McpControl) -> None:
-    @router.get("/mcp", summary="The MCP servers and how they are")
-    async def get_servers() -> list[McpView]:
-        return [McpView.of(view) for view in mcp.servers()]
-
-    @router.put("/mcp/{name}", status_code=201, summary="Take an MCP server in")
-    async def put_server(name: str, asked: McpRequest) -> None:
-        if asked.config is None:
-            raise BadRequest("config is missing; give the server's entry as in an mcpServers file")
-        await mcp.add(name, asked.config)
-
-    @router.delete("/mcp/{name}", status_code=204, summary="Forget an MCP server")
-    async def delete(name: str) -> None:
-        await mcp.remove(name)
-
-    @router.post("/mcp/{name}/test", summary="Connect to an MCP server once")
-    async def test(name: str, asked: McpRequest) -> McpView:
-        return McpView.of(await mcp.test(name, asked.config))
 
 
 def _bytes(text: str) -> bytes:

@@ -19,6 +19,7 @@ from orchestrator.http.gated import Gate, gated
 from orchestrator.ports.deliveries import PendingDelivery
 from orchestrator.ports.events import NewEvent
 from orchestrator.services.catalogues import Catalogues
+from orchestrator.services.first_catalogue import FirstCatalogue
 from orchestrator.services.outputs import Outputs
 from orchestrator.services.reports import Completion, WorkerReports
 from orchestrator.services.tokens import TokenService
@@ -49,6 +50,7 @@ class WorkerServices:
     tokens: TokenService
     reports: WorkerReports
     catalogues: Catalogues
+    first_catalogue: FirstCatalogue
     outputs: Outputs
 
 
@@ -156,6 +158,8 @@ def _tool_routes(router: APIRouter, services: WorkerServices) -> None:
     async def get_catalog(
         job: Job = Depends(caller_job), if_none_match: Annotated[str | None, Header()] = None
     ) -> Response:
+        if if_none_match is None:
+            await services.first_catalogue.ready(job)
         rendered = services.catalogues.for_job(job)
         etag = f'"{rendered.catalogue.version}"'
         known = {one.strip().removeprefix("W/") for one in (if_none_match or "").split(",")}

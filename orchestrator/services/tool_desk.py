@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import structlog
 
 from orchestrator.domain.shaping.family import FAMILIES, Family
 from orchestrator.domain.shaping.tool import ShapedTool, shape_tool, shape_tools
@@ -16,6 +17,7 @@ from orchestrator.errors import BadRequest, Conflict, NotFound
 from orchestrator.ports.audit import OPERATOR_JOB
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.tool_sources import WasmLoader
+from orchestrator.services.tool_files import Loaded, fingerprints, move_pair, remove_pair, write_pair
 from tool_registry.context import ToolContext
 from tool_registry.execution import ToolExecutor
 from tool_registry.names import LOCAL_NAMES
@@ -25,7 +27,7 @@ from tool_registry.tool import ToolSource
 from tool_registry.visibility import HIDDEN_BECAUSE, Hidden, ToolState, hosted_visibility
 
 _FILE_STEM = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_SIDECAR = ".capabilities.json"
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +69,30 @@ class ToolDesk:
         self._ids = ids
         self._tools_dir = tools_dir
         self._changing = asyncio.Lock()
+        self._loaded: dict[Path, Loaded] = {}
 
-    async def load(self) -> None:
-        """Register everything in the tools directory; a bad file is registered as failed."""
-        for offer in await self._wasm.load_directory(self._tools_dir):
-            self._registry.replace(offer.tool.traits.owner, [offer])
+    async def refresh(self) -> None:
+        """Bring the registry up to the tools directory: load what is new or changed, drop what is gone.
+
+        A bad file is registered as failed. A call that runs goes on with the tool as it was.
+        """
+        async with self._changing:
+            found = await asyncio.to_thread(fingerprints, self._tools_dir)
+            for path in self._loaded.keys() - found.keys():
+                self._registry.remove_owner(self._loaded.pop(path).owner)
+            changed = [
+                path
+                for path in sorted(found)
+                if path not in self._loaded or self._loaded[path].fingerprint != found[path]
+            ]
+            for path, offer in zip(changed, await self._load_all(changed), strict=True):
+                replaced = self._registry.replace(offer.tool.traits.owner, [offer])
+                self._loaded[path] = Loaded(found[path], offer.tool.traits.owner)
+                for refused in replaced.refused:
+                    _log.warning("tool_refused", file=path.name, reason=refused.error.message)
+
+    async def _load_all(self, paths: Sequence[Path]) -> list[Offer]:
+        return list(await asyncio.gather(*(self._wasm.load(path) for path in paths)))
 
     def views(self) -> list[ToolView]:
         """Every tool, sorted by name."""
@@ -127,19 +148,22 @@ class ToolDesk:
             raise BadRequest(f"{stem[:80]!r} can't be a tool's name; use a-z, A-Z, 0-9, _ and -, 64 at most")
         async with self._changing:
             staging = self._tools_dir / ".staging" / f"{stem}.wasm"
-            await asyncio.to_thread(_write_pair, staging, wasm, sidecar)
+            await asyncio.to_thread(write_pair, staging, wasm, sidecar)
             try:
                 staged = await self._wasm.load(staging)
                 _usable(staged)
                 self._check_rivals(staged)
                 final = self._tools_dir / staging.name
-                await asyncio.to_thread(_move_pair, staging, final)
+                await asyncio.to_thread(move_pair, staging, final)
             finally:
-                await asyncio.to_thread(_remove_pair, staging)
+                await asyncio.to_thread(remove_pair, staging)
+            mark = (await asyncio.to_thread(fingerprints, self._tools_dir)).get(final)
             offer = await self._wasm.load(final)
             replaced = self._registry.replace(offer.tool.traits.owner, [offer])
+            if mark is not None:
+                self._loaded[final] = Loaded(mark, offer.tool.traits.owner)
             if replaced.refused:
-                await asyncio.to_thread(_remove_pair, final)
+                await asyncio.to_thread(remove_pair, final)
                 raise BadRequest(replaced.refused[0].error.message)
         return self.view(replaced.registered[0])
 
@@ -155,7 +179,9 @@ class ToolDesk:
             raise Conflict(f"{name} comes from {entry.traits.owner}; remove it there")
         async with self._changing:
             self._registry.remove_owner(entry.traits.owner)
-            await asyncio.to_thread(_remove_pair, self._tools_dir / f"{entry.tool.definition.name}.wasm")
+            path = self._tools_dir / f"{entry.tool.definition.name}.wasm"
+            await asyncio.to_thread(remove_pair, path)
+            self._loaded.pop(path, None)
 
     def _entry(self, name: str) -> Entry:
         entry = self._registry.get(name)
@@ -168,6 +194,17 @@ class ToolDesk:
         refused = trial.replace(staged.tool.traits.owner, [staged]).refused
         if refused:
             raise BadRequest(refused[0].error.message)
+
+
+def judged(entries: Iterable[Entry], families: Sequence[Family]) -> dict[str, list[ProviderVerdict]]:
+    """How each provider family sees each tool that is active, when they are shown together."""
+    active = [entry for entry in entries if entry.state is ToolState.ACTIVE]
+    offered = [(one.name, one.definition.description, one.definition.parameters_json) for one in active]
+    found: dict[str, list[ProviderVerdict]] = {entry.name: [] for entry in active}
+    for family in families:
+        for entry, shaped in zip(active, shape_tools(offered, family), strict=True):
+            found[entry.name].append(ProviderVerdict(family, shaped))
+    return found
 
 
 def _offered(entry: Entry) -> tuple[str, str, str]:
@@ -184,28 +221,3 @@ def _view(entry: Entry) -> ToolView:
     if not isinstance(verdict, Hidden):
         return ToolView(entry, "")
     return ToolView(entry, verdict.reason, entry.reason or HIDDEN_BECAUSE[verdict.reason])
-
-
-def _pair(path: Path) -> Iterable[Path]:
-    return path, path.with_name(path.stem + _SIDECAR)
-
-
-def _write_pair(path: Path, wasm: bytes, sidecar: bytes | None) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for file, data in zip(_pair(path), (wasm, sidecar), strict=True):
-        file.unlink(missing_ok=True)
-        if data is not None:
-            file.write_bytes(data)
-
-
-def _move_pair(source: Path, target: Path) -> None:
-    for here, there in zip(_pair(source), _pair(target), strict=True):
-        if here.exists():
-            os.replace(here, there)  # noqa: PTH105 - both are paths already
-        else:
-            there.unlink(missing_ok=True)
-
-
-def _remove_pair(path: Path) -> None:
-    for file in _pair(path):
-        file.unlink(missing_ok=True)

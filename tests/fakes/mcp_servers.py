@@ -185,6 +185,67 @@ class Mixed(Server):
     )
 
 
+class Odd(Server):
+    """One plain tool, one that providers want otherwise, and one that refers to somewhere else."""
+
+    tools = (
+        tool("plain", inputSchema={"type": "object", "properties": {"q": {"type": "string"}}}),
+        tool("dotted", inputSchema={"type": "object", "properties": {"filter[name]": {"type": "string"}}}),
+        tool("remote", inputSchema={"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/x"}}}),
+    )
+
+
+def nested(levels: int) -> Message:
+    """An object in an object in an object ..."""
+    schema: Message = {"type": "object"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+def doubling(levels: int) -> Message:
+    """Each definition refers twice to the next: small as text, vast where somebody expands it."""
+    definitions: Message = {f"d{levels}": {"type": "string"}}
+    for level in range(levels):
+        following = {"$ref": f"#/$defs/d{level + 1}"}
+        definitions[f"d{level}"] = {"type": "object", "properties": {"a": following, "b": following}}
+    return {"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": definitions}
+
+
+class Bombs(Server):
+    """Schemas made to hurt whoever reads them, with a plain tool before and after."""
+
+    tools = (
+        tool("first"),
+        tool("deep", inputSchema=nested(400)),
+        tool("wide", inputSchema={"type": "object", "properties": {f"p{n}": {} for n in range(20_000)}}),
+        tool("long", inputSchema={"type": "object", "description": "x" * 5_000_000}),
+        tool("doubling", inputSchema=doubling(30)),
+        tool("itself", inputSchema={"type": "object", "allOf": [{"$ref": "#"}]}),
+        tool("pattern", inputSchema={"type": "object", "properties": {"a": {"pattern": "^(a+)+$"}}}),
+        tool("unclosed", inputSchema={"type": "object", "properties": {"a": {"pattern": "(("}}}),
+        tool("file", inputSchema={"type": "object", "properties": {"a": {"$ref": "file:///etc/hostname"}}}),
+        tool("no_schema", inputSchema={"type": "nonsense"}),
+        tool("promise", outputSchema=nested(400)),
+        tool("last"),
+    )
+
+    def call(self, message: Message, name: str, arguments: Message) -> Iterator[Message | bytes]:
+        yield result(message, text(name))
+
+
+class Abyss(Server):
+    """Its list of tools is deeper than any parser goes."""
+
+    def answer(self, message: Message) -> Iterator[Message | bytes]:
+        if message.get("method") == "tools/list":
+            depth = 100_000
+            head = f'{{"jsonrpc":"2.0","id":{message["id"]},"result":{{"tools":'
+            yield head.encode() + b"[" * depth + b"]" * depth + b"}}\n"
+        else:
+            yield from super().answer(message)
+
+
 class Endless(Server):
     """A new cursor and new tools for ever."""
 
@@ -218,6 +279,19 @@ class Changing(Server):
             threading.Event().wait(0.01)
             os.write(1, json.dumps(notice("notifications/tools/list_changed")).encode() + b"\n")
             self.notices += 1
+
+
+class Holding(Server):
+    """`hold` is answered once a fifo was opened for writing and closed; each call has the next option's."""
+
+    tools = (tool("hold"),)
+    calls = 0
+
+    def call(self, message: Message, name: str, arguments: Message) -> Iterator[Message | bytes]:
+        self.calls += 1
+        with Path(self.options[self.calls - 1]).open() as gate:
+            gate.read()
+        yield result(message, text("let go"))
 
 
 class Noisy(Server):
@@ -457,14 +531,14 @@ class HttpServer:
         assert task is not None
         self._hanging.add(task)
         try:
-            while (request := await _read_request(reader)) is not None:
+            while (request := await read_request(reader)) is not None:
                 self.requests.append(request)
                 reply = self.intercept(request) or self._reply(request)
                 if reply.hang:
                     await asyncio.Event().wait()
                 if reply.drop:
                     return
-                await _write_reply(writer, reply)
+                await write_reply(writer, reply)
         except (ConnectionError, asyncio.IncompleteReadError):
             return
         finally:
@@ -491,7 +565,7 @@ class HttpServer:
         return Reply(200, headers, json.dumps(answers[-1]).encode())
 
 
-async def _read_request(reader: asyncio.StreamReader) -> Request | None:
+async def read_request(reader: asyncio.StreamReader) -> Request | None:
     head = await reader.readuntil(b"\r\n\r\n")
     first, *lines = head.decode().strip().split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
@@ -499,7 +573,7 @@ async def _read_request(reader: asyncio.StreamReader) -> Request | None:
     return Request(first.split()[0], headers, json.loads(body) if body else None)
 
 
-async def _write_reply(writer: asyncio.StreamWriter, reply: Reply) -> None:
+async def write_reply(writer: asyncio.StreamWriter, reply: Reply) -> None:
     headers = {"content-length": str(len(reply.body)), **reply.headers}
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     writer.write(f"HTTP/1.1 {reply.status} -\r\n{head}\r\n".encode() + reply.body)

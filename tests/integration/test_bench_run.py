@@ -82,3 +82,21 @@ def test_a_small_run_of_the_local_tools_compares_each_with_the_bare_call(tmp_pat
     ]
     assert all(one["tool_ms"] > 0 and one["ratio"] == one["tool_ms"] / one["bare_ms"] for one in figures)
     assert len(run.stdout.splitlines()) == len(figures)
+
+
+def test_a_small_run_of_mcp_calls_gives_a_ratio_for_each_number_of_callers(tmp_path: Path) -> None:
+    file = tmp_path / "ratios.json"
+    small = ("--seconds", "0.05", "--repetitions", "1", "--callers", "1", "3")
+    run = subprocess.run(
+        [sys.executable, "-m", "bench.mcp", "--json", file, *small],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    ratios = json.loads(file.read_text())["ratios"]
+    assert list(ratios) == ["1", "3"]
+    assert all(ratio > 0 for ratio in ratios.values())
+    assert "through the registry" in run.stdout

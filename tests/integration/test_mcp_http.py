@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import anyio
@@ -258,3 +259,38 @@ async def test_closing_ends_the_session_at_the_server():
         async with running({"s": {"url": server.url}}):
             pass
         assert [each.method for each in server.requests if each.method == "DELETE"] == ["DELETE"]
+
+
+async def test_a_stream_of_notices_that_is_closed_is_opened_again_with_the_same_session():
+    """BR-070: an idle proxy does that; nobody calls it a problem of the token."""
+    closed = Reply(200, {"content-type": "text/event-stream"}, b"retry: 10\n: idle\n\n")
+    async with HttpServer(Server()) as server:
+        server.intercept = lambda request: closed if request.method == "GET" else None
+        async with running({"s": {"url": server.url}}) as found:
+            await until(lambda: sum(each.method == "GET" for each in server.requests) >= 2)
+            opened = [each for each in server.requests if each.method == "GET"]
+            assert {each.headers["mcp-session-id"] for each in opened} == {"session-1"}
+            assert (await found.call("echo", {"text": "on"})).result == "on"
+            assert server.methods().count("initialize") == 1
+            assert found.status().last_error == ""
+
+
+async def test_a_call_whose_stream_is_cut_is_resumed_where_the_server_can():
+    """BR-070: by the id of the last event; the call itself is not sent again."""
+    first = Reply(200, {"content-type": "text/event-stream"}, b"id: e-1\nretry: 10\ndata:\n\n")
+    async with HttpServer(Server()) as server:
+
+        def intercept(request: Request) -> Reply | None:
+            if _is_call(request):
+                return first
+            if request.headers.get("last-event-id") != "e-1":
+                return None
+            (call,) = [each.body for each in server.requests if _is_call(each)]
+            answer = fakes.result(call, fakes.text("resumed"))
+            event = f"id: e-2\ndata: {json.dumps(answer)}\n\n".encode()
+            return Reply(200, {"content-type": "text/event-stream"}, event)
+
+        server.intercept = intercept
+        async with running({"s": {"url": server.url}}) as found:
+            assert (await found.call("echo")).result == "resumed"
+            assert server.methods().count("tools/call") == 1

@@ -12,7 +12,7 @@ from tool_registry.errors import ToolFailed
 from tool_registry.mcp.config import McpConfig, parse_server
 from tool_registry.mcp.servers import DuplicateServer, McpServers, UnknownServer
 from tool_registry.mcp.status import ServerState
-from tool_registry.registry import Offer
+from tool_registry.registry import Offer, Replaced
 
 ENTRY = fakes.command(fakes.Paged, "absent")
 
@@ -34,7 +34,7 @@ async def test_a_server_can_be_added_and_removed_while_the_others_run():
 
 async def test_a_server_that_works_is_tested_without_being_configured():
     async with running({}) as found:
-        status = await found.servers.test("s", parse_server(ENTRY, name="s"))
+        status = (await found.servers.test("s", parse_server(ENTRY, name="s"))).status
         assert (status.state, status.reason, status.tool_count) == (ServerState.READY, "", 150)
         assert status.protocol_version == "2025-11-25"
         assert found.pushes == []
@@ -74,7 +74,7 @@ async def test_a_servers_instructions_are_passed_on_unless_the_configuration_say
 async def test_a_listener_that_fails_does_not_keep_a_server_from_being_ended():
     seen: list[str] = []
 
-    def on_tools(owner: str, offers: Sequence[Offer], instructions: str) -> None:
+    def on_tools(owner: str, offers: Sequence[Offer], instructions: str) -> Replaced:
         seen.append(owner)
         raise LookupError(owner)
 

@@ -140,7 +140,7 @@ async def test_a_silent_server_is_tested_with_one_clear_error_and_leaves_nothing
     pids = tmp_path / "pids"
     async with running({}) as found:
         entry = {**fakes.command(fakes.Silent, str(pids)), "start_timeout_s": 0.7}
-        status = await found.servers.test("s", parse_server(entry, name="s"))
+        status = (await found.servers.test("s", parse_server(entry, name="s"))).status
     assert status.state is ServerState.FAILED
     assert status.reason.startswith(
         "it did not answer `initialize` within 0.7 s: check that it is an MCP server"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import anyio
@@ -11,10 +11,12 @@ import psutil
 
 from tool_registry.context import ToolContext
 from tool_registry.mcp.config import McpConfig
-from tool_registry.mcp.servers import MakeTransport, McpServers, default_transport
+from tool_registry.mcp.servers import McpServers
 from tool_registry.mcp.status import ServerState, ServerStatus
+from tool_registry.mcp.stdio import GUARD
+from tool_registry.mcp.transports import MakeTransport, default_transport
 from tool_registry.output import ToolOutput
-from tool_registry.registry import Offer
+from tool_registry.registry import Offer, Replaced, ToolRegistry
 from tool_registry.tool import Tool
 
 CONTEXT = ToolContext(job_id="job-1", call_id="call-1")
@@ -44,14 +46,17 @@ class Running:
 
     def __init__(self) -> None:
         self.servers: McpServers
+        self.spoken = ""
+        self.registry = ToolRegistry()
         self.offers: dict[str, Sequence[Offer]] = {}
         self.instructions: dict[str, str] = {}
         self.pushes: list[tuple[str, list[str]]] = []
 
-    def on_tools(self, owner: str, offers: Sequence[Offer], instructions: str) -> None:
+    def on_tools(self, owner: str, offers: Sequence[Offer], instructions: str) -> Replaced:
         self.offers[owner] = offers
         self.instructions[owner] = instructions
         self.pushes.append((owner, [offer.tool.traits.original_name for offer in offers]))
+        return self.registry.replace(owner, offers, instructions=instructions)
 
     def names(self, server: str = "s") -> list[str]:
         return [offer.tool.traits.original_name for offer in self.offers.get(f"mcp:{server}", ())]
@@ -80,8 +85,12 @@ async def running(
     make_transport: MakeTransport = default_transport,
     wait: bool = True,
 ) -> AsyncGenerator[Running]:
-    """Start these servers; with `wait`, all of them are ready when the context is entered."""
+    """Start these servers; with `wait`, all of them are ready when the context is entered.
+
+    When it is left, nothing that it started runs any more.
+    """
     found = Running()
+    before = _descendants()
     config = McpConfig.model_validate({"mcpServers": servers})
     found.servers = McpServers(
         config, on_tools=found.on_tools, resolve_secret=resolve_secret, make_transport=make_transport
@@ -90,3 +99,17 @@ async def running(
         for name in servers if wait else ():
             await found.settled(name)
         yield found
+    left = [line for pid, line in _descendants().items() if pid not in before]
+    assert left == [], "servers were left running"
+
+
+def _descendants() -> dict[int, str]:
+    """Guards of servers, and whatever runs below them, by process number."""
+    found: dict[int, str] = {}
+    for guard in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):
+            if str(GUARD) in guard.cmdline():
+                found |= {
+                    one.pid: " ".join(one.cmdline()) for one in (guard, *guard.children(recursive=True))
+                }
+    return found

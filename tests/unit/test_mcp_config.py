@@ -69,7 +69,7 @@ def test_a_file_is_named_in_its_errors(tmp_path: Path):
         ({**COMMAND, "enabled": "yes"}, "enabled"),
         ({"url": "ftp://h/"}, "http:// or https://"),
         ({"url": "https://user:pass@h/"}, "credentials"),
-        ({"url": "https://h/sse", "type": "sse"}, "streamable HTTP"),
+        ({"url": "https://h/ws", "type": "websocket"}, "'stdio', 'http'"),
     ],
 )
 def test_a_wrong_entry_is_told_what_to_do(entry: dict[str, Any], said: str):

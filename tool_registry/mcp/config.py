@@ -25,12 +25,30 @@ class McpConfigError(PortsideError):
     code = "mcp_config_invalid"
 
 
-class ServerConfig(BaseModel):
-    """One MCP server: `command` (stdio) or `url` (streamable HTTP), and how its tools are used.
+class OAuthClient(BaseModel):
+    """A client that was registered by hand at an authorisation server which registers none by itself.
 
     Attributes:
+        client_secret: may be `${secret:NAME}`; None for a public client.
+        callback_port: the local port of the redirect URI, where a fixed one was registered.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    client_id: StrictStr = Field(min_length=1)
+    client_secret: StrictStr | None = None
+    callback_port: int | None = Field(default=None, strict=True, ge=1, le=65_535)
+
+
+class ServerConfig(BaseModel):
+    """One MCP server: `command` (stdio) or `url` (HTTP), and how its tools are used.
+
+    Attributes:
+        type: follows from `command` or `url`. `sse` is the older way over HTTP; it is tried by itself where
+            the other one is refused and no type is given.
         env: the server's whole environment beside PATH, HOME, LANG and TMPDIR. Values may hold
             `${secret:NAME}`, as those of `headers` may.
+        oauth: the client for `portside mcp login`, where the server's authorisation server registers none.
         include: only these of the server's tools, by its own names; `*` and `?` match. None is all.
         exclude: none of these; wins over `include`.
         timeout_s: how long one call may take; progress does not extend it.
@@ -42,13 +60,14 @@ class ServerConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    type: Literal["stdio", "http", "streamable-http", "streamableHttp"] | None = None
+    type: Literal["stdio", "http", "streamable-http", "streamableHttp", "sse"] | None = None
     command: StrictStr | None = Field(default=None, min_length=1)
     args: tuple[StrictStr, ...] = ()
     env: dict[str, StrictStr] = Field(default_factory=dict[str, str])
     cwd: StrictStr | None = None
     url: StrictStr | None = None
     headers: dict[str, StrictStr] = Field(default_factory=dict[str, str])
+    oauth: OAuthClient | None = None
     enabled: StrictBool = True
     include: tuple[StrictStr, ...] | None = None
     exclude: tuple[StrictStr, ...] = ()
@@ -64,8 +83,8 @@ class ServerConfig(BaseModel):
             raise ValueError("give either `command` (a program to start) or `url` (a server to reach)")
         if self.url is not None and (self.args or self.env or self.cwd or self.type == "stdio"):
             raise ValueError("`args`, `env`, `cwd` and type `stdio` belong to `command`, not to `url`")
-        if self.command is not None and (self.headers or self.type not in {None, "stdio"}):
-            raise ValueError("`headers` and type `http` belong to `url`, not to `command`")
+        if self.command is not None and (self.headers or self.oauth or self.type not in {None, "stdio"}):
+            raise ValueError("`headers`, `oauth` and type `http` or `sse` belong to `url`, not to `command`")
         return self
 
     @model_validator(mode="after")
@@ -132,7 +151,7 @@ def parse_config(text: str, *, source: str = "mcp.json") -> McpConfig:
         McpConfigError: the message names `source` and lists every problem.
     """
     try:
-        value = json.loads(text, object_pairs_hook=_no_duplicates)
+        value = json.loads(text, object_pairs_hook=no_duplicates)
     except (ValueError, RecursionError) as error:
         raise McpConfigError(f"{source} is not usable JSON: {error}") from None
     try:
@@ -150,7 +169,12 @@ def parse_server(value: Mapping[str, Any], *, name: str) -> ServerConfig:
     return parse_config(json.dumps({"mcpServers": {name: value}}), source=f"server {name!r}").servers[name]
 
 
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """For `json.loads`: an object whose keys are all different.
+
+    Raises:
+        ValueError: one is given twice.
+    """
     result: dict[str, Any] = {}
     for key, value in pairs:
         if key in result:
@@ -177,14 +201,13 @@ def _problem(problem: dict[str, Any]) -> str:
     given = problem.get("input")
     if problem["type"] == "extra_forbidden":
         known = [*ServerConfig.model_fields] if len(place) > 1 else ["mcpServers"]
+        known = [*OAuthClient.model_fields] if place[-2:-1] == ["oauth"] else known
         near = difflib.get_close_matches(place[-1], known, 1)
         return f"{where} is not a known setting" + (
             f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
         )
     if problem["type"] == "string_type":
         return f"{where} must be text in double quotes, not {_named(given)}"
-    if place[-1:] == ["type"] and given == "sse":
-        return f"{where}: the old SSE transport is not supported; use the server's streamable HTTP `url`"
     return f"{where}: {problem['msg'].removeprefix('Value error, ')}"
 
 

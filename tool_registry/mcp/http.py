@@ -9,62 +9,22 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, cast
 
 import httpx2
 from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
-from mcp_types import INTERNAL_ERROR, JSONRPCError
+from mcp_types import JSONRPCError
 
+from tool_registry.mcp.faults import Fault, HttpFault, refusal_of
 from tool_registry.mcp.frames import MAX_MESSAGE_BYTES, parse_message
-from tool_registry.mcp.transport import Wire
+from tool_registry.mcp.transport import Transport, Wire
 
 CONNECT_TIMEOUT_S = 10.0
 NOTE_TIMEOUT_S = 2.0
 GOODBYE_TIMEOUT_S = 2.0
 _MAX_REFUSAL_BYTES = 64 * 1024
 _MAX_PARSED_BYTES = 64 * 1024
-_FAULT_KEY = "httpFault"
-
-
-class Fault(StrEnum):
-    """What went wrong below MCP."""
-
-    LOST_SESSION = "lost_session"
-    UNAUTHORISED = "unauthorised"
-    NOT_CONNECTED = "not_connected"
-    BROKEN = "broken"
-    REFUSED = "refused"
-
-
-@dataclass(frozen=True, slots=True)
-class HttpFault:
-    """A fault, as it travels in a JSON-RPC error's data."""
-
-    kind: Fault
-    detail: str
-
-    @property
-    def not_run(self) -> bool:
-        """It proves that the request did not reach a tool."""
-        return self.kind in {Fault.LOST_SESSION, Fault.UNAUTHORISED, Fault.NOT_CONNECTED}
-
-    @property
-    def new_session_heals(self) -> bool:
-        """The server is there and refuses this session, or its token, only."""
-        return self.kind in {Fault.LOST_SESSION, Fault.UNAUTHORISED}
-
-
-def fault_in(data: Any) -> HttpFault | None:
-    """The fault in a JSON-RPC error's data; None when the server itself answered."""
-    if not isinstance(data, dict):
-        return None
-    fault = cast("dict[str, Any]", data).get(_FAULT_KEY)
-    if not isinstance(fault, dict):
-        return None
-    body = cast("dict[str, Any]", fault)
-    return HttpFault(Fault(body["kind"]), str(body["detail"])) if body.get("kind") in set(Fault) else None
+_FORM = "application/x-www-form-urlencoded"
 
 
 class HttpTransport:
@@ -74,6 +34,8 @@ class HttpTransport:
         url: the endpoint.
         headers: sent with every request to it, and to no other origin.
         answer_timeout_s: how long a response may be silent.
+        auth: adds a token to every request, and gets one where it can.
+        older: tried when the server refuses the first message with 400, 404 or 405.
         inner: the HTTP transport below; a connection pool of its own when None.
     """
 
@@ -85,11 +47,15 @@ class HttpTransport:
         headers: Mapping[str, str],
         *,
         answer_timeout_s: float,
+        auth: httpx2.Auth | None = None,
+        older: Transport | None = None,
         inner: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
+        self.older = older
         self._url = url
         self._headers = dict(headers)
         self._answer_timeout_s = answer_timeout_s
+        self._auth = auth
         self._inner = inner
 
     @asynccontextmanager
@@ -99,7 +65,7 @@ class HttpTransport:
         timeout = httpx2.Timeout(CONNECT_TIMEOUT_S, read=self._answer_timeout_s)
         async with (
             httpx2.AsyncClient(
-                transport=_FaultsAsAnswers(pool), headers=self._headers, timeout=timeout
+                transport=_FaultsAsAnswers(pool), headers=self._headers, timeout=timeout, auth=self._auth
             ) as client,
             streamable_http_client(
                 self._url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES
@@ -115,6 +81,8 @@ class _FaultsAsAnswers(httpx2.AsyncBaseTransport):
         self._inner = inner
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if request.headers.get("content-type") == _FORM:
+            return await self._token_request(request)
         _set_timeouts(request)
         try:
             response = await self._inner.handle_async_request(request)
@@ -133,6 +101,13 @@ class _FaultsAsAnswers(httpx2.AsyncBaseTransport):
         except (httpx2.TransportError, httpx2.DecodingError) as error:
             return _fault(503, Fault.BROKEN, f"the connection broke: {_text(error)}")
         return response
+
+    async def _token_request(self, request: httpx2.Request) -> httpx2.Response:
+        """A request to the authorisation server; one that does not answer has refused."""
+        try:
+            return await self._inner.handle_async_request(request)
+        except httpx2.TransportError:
+            return httpx2.Response(503)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -166,14 +141,14 @@ async def _refusal(request: httpx2.Request, response: httpx2.Response) -> httpx2
     body = await _bounded(response, _MAX_REFUSAL_BYTES)
     if status == 404 and MCP_SESSION_ID in request.headers:
         return _fault(status, Fault.LOST_SESSION, "it no longer knows the session")
-    if status == 401:
-        return _fault(status, Fault.UNAUTHORISED, "it says 401, not authorised: check the token in `headers`")
+    if status in {401, 403} and (challenge := response.headers.get("www-authenticate")):
+        fault = refusal_of(status)
+        return _fault(status, fault.kind, fault.detail, {"www-authenticate": challenge})
     message = parse_message(body) if body is not None else None
-    if isinstance(message, JSONRPCError):
+    if isinstance(message, JSONRPCError) and status != 401:
         return httpx2.Response(status, json=message.model_dump(mode="json"))
-    hint = " (check the permissions of the token in `headers`)" if status == 403 else ""
-    hint = " (check the path of `url`)" if status in {404, 405} else hint
-    return _fault(status, Fault.REFUSED, f"it answered HTTP {status}{hint}")
+    fault = refusal_of(status)
+    return _fault(status, fault.kind, fault.detail)
 
 
 async def _whole(response: httpx2.Response) -> httpx2.Response:
@@ -203,13 +178,13 @@ async def _bounded(response: httpx2.Response, limit_bytes: int) -> bytes | None:
     return bytes(body)
 
 
-def _fault(status: int, kind: Fault, detail: str) -> httpx2.Response:
-    error = {
-        "code": INTERNAL_ERROR,
-        "message": detail,
-        "data": {_FAULT_KEY: {"kind": kind, "detail": detail}},
-    }
-    return httpx2.Response(status, json={"jsonrpc": "2.0", "id": None, "error": error})
+def _fault(
+    status: int, kind: Fault, detail: str, headers: Mapping[str, str] | None = None
+) -> httpx2.Response:
+    error = HttpFault(kind, detail, status).as_error()
+    return httpx2.Response(
+        status, headers=dict(headers or {}), json={"jsonrpc": "2.0", "id": None, "error": error}
+    )
 
 
 def _text(error: Exception) -> str:

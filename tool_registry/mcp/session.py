@@ -40,6 +40,7 @@ from mcp.shared.transport_context import TransportContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from tool_registry.mcp.status import Introduction
 from tool_registry.mcp.transport import ServerUnreachable, Wire
 
 CLIENT_INFO = types.Implementation(name="portside", version="0.1.0")
@@ -128,6 +129,7 @@ class Session:
     Attributes:
         version: the negotiated protocol version.
         instructions: the server's text about its tools.
+        introduction: who it says it is.
     """
 
     def __init__(self, client: ClientSession, dispatcher: _Dispatcher, wire: Wire, notices: Notices) -> None:
@@ -135,6 +137,7 @@ class Session:
         self.notices = notices
         self.version = client.protocol_version or ""
         self.instructions = client.instructions or ""
+        self.introduction = _introduction(client)
         self._dispatcher = dispatcher
         self._modern = self.version in MODERN_PROTOCOL_VERSIONS
         self._argument_headers: dict[str, dict[tuple[str, ...], str]] = {}
@@ -234,6 +237,17 @@ async def _shake_hands(client: ClientSession) -> None:
             await client.discover()
     except (ValidationError, RuntimeError) as error:
         raise ServerUnreachable(f"its handshake breaks the protocol: {str(error)[:300]}") from None
+
+
+def _introduction(client: ClientSession) -> Introduction:
+    info, capabilities = client.server_info, client.server_capabilities
+    offered = capabilities.model_dump(by_alias=True, exclude_none=True) if capabilities else {}
+    return Introduction(
+        name=info.name[:200] if info else "",
+        version=info.version[:100] if info else "",
+        capabilities=tuple(sorted(offered)),
+        announces_changes=_announces_changes(client),
+    )
 
 
 def _announces_changes(client: ClientSession) -> bool:

@@ -18,6 +18,36 @@ class ServerState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Introduction:
+    """Who a server says it is; empty before it said so.
+
+    Attributes:
+        capabilities: what it offers: `tools`, `resources`, `prompts`, ...
+        announces_changes: it says that it will tell when its tools change.
+    """
+
+    name: str = ""
+    version: str = ""
+    capabilities: tuple[str, ...] = ()
+    announces_changes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long the steps of the last start took, in milliseconds; 0 for what was not reached.
+
+    Attributes:
+        reach_ms: starting the process, or making ready for the URL.
+        handshake_ms: until it introduced itself.
+        list_ms: reading all pages of its tools.
+    """
+
+    reach_ms: float = 0.0
+    handshake_ms: float = 0.0
+    list_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class ServerStatus:
     """A server's state at one moment.
 
@@ -29,6 +59,9 @@ class ServerStatus:
         tool_count: how many tools are offered.
         last_error: the last thing that went wrong, also when all is well again.
         problems: what is left out of the tool list, and why.
+        introduction: who it says it is.
+        instructions_chars: how long its own instructions are.
+        timing: of its last start.
     """
 
     name: str
@@ -39,3 +72,6 @@ class ServerStatus:
     tool_count: int = 0
     last_error: str = ""
     problems: tuple[str, ...] = ()
+    introduction: Introduction = Introduction()
+    instructions_chars: int = 0
+    timing: Timing = Timing()

@@ -47,6 +47,7 @@ class StdioTransport:
     """
 
     kind = "stdio"
+    older = None
 
     def __init__(
         self,

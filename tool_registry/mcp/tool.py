@@ -6,8 +6,9 @@ from typing import Any
 
 from tool_registry.context import ToolContext
 from tool_registry.definition import ToolDefinition
+from tool_registry.mcp.calls import ServerCalls, ServerRefused
 from tool_registry.mcp.config import ServerConfig
-from tool_registry.mcp.connection import ServerConnection, ServerRefused
+from tool_registry.mcp.connection import ServerConnection
 from tool_registry.mcp.listing import ServerTool
 from tool_registry.mcp.output_schema import PromisedOutput
 from tool_registry.mcp.result import to_output
@@ -27,7 +28,7 @@ class McpTool:
         self, server: str, tool: ServerTool, config: ServerConfig, connection: ServerConnection
     ) -> None:
         self._tool = tool
-        self._connection = connection
+        self._calls = ServerCalls(connection)
         self._timeout_s = config.timeout_s
         self._definition = ToolDefinition(f"{server}_{tool.name}", tool.description, tool.input_schema)
         self._traits = _traits(server, tool, config)
@@ -47,10 +48,10 @@ class McpTool:
         """Call the server under the tool's own name.
 
         Raises:
-            CallError: as `ServerConnection.call`.
+            CallError: as `ServerCalls.call`.
         """
         try:
-            answer = await self._connection.call(
+            answer = await self._calls.call(
                 self._tool.name, params, timeout_s=self._timeout_s, progress=context.progress
             )
         except ServerRefused as refusal:

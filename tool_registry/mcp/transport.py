@@ -30,11 +30,16 @@ class Wire:
 
 
 class Transport(Protocol):
-    """How one server is reached. Implementations: stdio, streamable HTTP, and memory in tests."""
+    """How one server is reached. Implementations: stdio, streamable HTTP, SSE, and memory in tests."""
 
     @property
     def kind(self) -> str:
-        """`stdio` or `http`; shown in the status."""
+        """`stdio`, `http` or `sse`; shown in the status."""
+        ...
+
+    @property
+    def older(self) -> Transport | None:
+        """Another way to try where the server's HTTP does not know this one; None when there is none."""
         ...
 
     def open(self) -> AbstractAsyncContextManager[Wire]:

@@ -36,6 +36,8 @@ STATUS: dict[str, int] = {
     "mcp_config_invalid": 422,
     "mcp_server_exists": 409,
     "mcp_server_not_found": 404,
+    "mcp_login_failed": 422,
+    "mcp_login_not_found": 404,
     "rate_limited": 429,
     "budget_exhausted": 403,
     "model_error": 502,

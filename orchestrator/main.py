@@ -23,6 +23,9 @@ from orchestrator.adapters.db.network_store import SqlNetworkStore
 from orchestrator.adapters.db.stores import Stores, open_stores
 from orchestrator.adapters.files.watch import WatchedFolders
 from orchestrator.adapters.ids.uuid7 import Uuid7Ids
+from orchestrator.adapters.models.native_neutral import NeutralModels
+from orchestrator.adapters.models.native_router import NativeRouter
+from orchestrator.adapters.models.native_upstream import NativeUpstream
 from orchestrator.adapters.models.on_demand import OnDemand
 from orchestrator.adapters.models.router import ModelRouter
 from orchestrator.adapters.models.scripted import ScriptedModels
@@ -39,6 +42,7 @@ from orchestrator.http.operator_tools import ToolServices
 from orchestrator.http.problems import problem_of
 from orchestrator.http.worker_routes import WorkerServices
 from orchestrator.ports.models import ModelProvider
+from orchestrator.ports.native_models import NativeModels
 from orchestrator.services.active_jobs import ActiveJobs
 from orchestrator.services.audit_log import AuditLog
 from orchestrator.services.budgets import Budgets
@@ -52,6 +56,7 @@ from orchestrator.services.launching import Launcher, LaunchSettings
 from orchestrator.services.live_tools import LiveTools
 from orchestrator.services.llm import ModelService
 from orchestrator.services.membership import NetworkMembership
+from orchestrator.services.native_models import NativeModelService
 from orchestrator.services.network import NetworkService
 from orchestrator.services.network_sweep import Arrivals, NetworkSweep
 from orchestrator.services.network_tools import OWNER as NETWORK_OWNER
@@ -357,6 +362,7 @@ class _Jobs:
     sockets: UnixJobSockets
     supervisor: Supervisor
     models: ModelRouter
+    native: NativeRouter
     wakes: list[Callable[[], None]]
 
     def wake(self) -> None:
@@ -402,11 +408,14 @@ async def _open_jobs(base: _Base, tools: _Tools, outside: Outside) -> _Jobs:
     )
     models = _models(settings, timeline, base.clock, outside.models)
     base.stack.push_async_callback(models.close)
-    return _Jobs(parts, tokens, sockets, supervisor, models, [supervisor.wake])
+    native = _native(settings, models)
+    base.stack.push_async_callback(native.close)
+    return _Jobs(parts, tokens, sockets, supervisor, models, native, [supervisor.wake])
 
 
 def _services(base: _Base, tools: _Tools, jobs: _Jobs, gate: OperatorGate) -> AppServices:
     settings, stores = base.settings, base.stores
+    budgets = Budgets(stores.jobs)
     reports = WorkerReports(
         jobs.parts,
         membership=tools.membership,
@@ -450,7 +459,15 @@ def _services(base: _Base, tools: _Tools, jobs: _Jobs, gate: OperatorGate) -> Ap
         ),
         executions=executions,
         secrets=base.secrets,
-        models=ModelService(jobs.models, tools.outputs, tools.membership, Budgets(stores.jobs)),
+        models=ModelService(jobs.models, tools.outputs, tools.membership, budgets),
+        native=NativeModelService(
+            jobs.native,
+            membership=tools.membership,
+            budgets=budgets,
+            timeline=jobs.parts.timeline,
+            redactor=base.redactor,
+            clock=base.clock,
+        ),
         ready=lambda: _missing(stores, jobs.supervisor),
         ids=base.ids,
     )
@@ -520,6 +537,19 @@ def _router(
     if settings.anthropic_api_key or settings.model_base_url:
         providers["anthropic"] = hosted("anthropic")
     return ModelRouter({**providers, **more})
+
+
+def _native(settings: Settings, models: ModelRouter) -> NativeRouter:
+    """The same for agents that speak a provider's own dialect."""
+    answering: dict[str, NativeModels] = {"scripted": NeutralModels(models)}
+    base_url = settings.model_base_url or None
+    if settings.openai_api_key or base_url:
+        key = _secret(settings.openai_api_key) or ""
+        answering["openai"] = NativeUpstream("openai", api_key=key, base_url=base_url)
+    if settings.anthropic_api_key or base_url:
+        key = _secret(settings.anthropic_api_key) or ""
+        answering["anthropic"] = NativeUpstream("anthropic", api_key=key, base_url=base_url)
+    return NativeRouter(answering)
 
 
 def _hosted(

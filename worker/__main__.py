@@ -1,37 +1,19 @@
-"""`python -m worker`: run the job that the environment names."""
+"""`python -m worker`: run the job that the environment names. `python -m worker mcp`: its tools over MCP."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import os
 import sys
-from collections.abc import Mapping
-from pathlib import Path
-
-from tool_registry.errors import PortsideError
-from worker.clock import SystemClock
-from worker.hardening import HardeningFailed, harden
-from worker.run import HostedWorker, LocalTools, run_until_done
-from worker.settings import SettingsError, read_settings
-from worker.tools.local_tools import local_tools
-
-
-def _local_tools(workspace: Path, credentials: Mapping[str, str], output_dir: Path) -> LocalTools:
-    return local_tools(workspace, credentials=credentials, clock=SystemClock(), output_dir=output_dir)
 
 
 def main() -> int:
-    """Run a job; one line on standard error says why when it could not be run."""
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
-    try:
-        settings = read_settings(sys.argv[1:], os.environ)
-        harden()
-        worker = HostedWorker(settings, _local_tools, SystemClock())
-        return asyncio.run(run_until_done(worker))
-    except (SettingsError, HardeningFailed, PortsideError, OSError, ValueError) as error:
-        print(f"worker: {error}", file=sys.stderr)  # noqa: T201 - the container's log
-        return 1
+    """Run what the command line names; one line on standard error says why when it could not be run."""
+    if sys.argv[1:2] == ["mcp"]:
+        from worker.bridge import pipe  # alone: an agent starts it while its user waits
+
+        return pipe.main(sys.argv[2:])
+    from worker.process import run_process
+
+    return run_process(sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -12,17 +12,15 @@ from tool_registry.arguments import parse_arguments
 from tool_registry.context import ToolContext
 from tool_registry.errors import CallError, InvalidParams, PortsideError
 from tool_registry.output import ToolOutput
-from tool_registry.redaction import Redactor, masked
+from tool_registry.redaction import Redactor
 from tool_registry.registry import Entry
 from worker import wording
+from worker.call_events import CallEvents
 from worker.errors import job_is_over
-from worker.events import PREVIEW_CHARS, EventSink, preview, shortened
+from worker.events import EventSink, preview
 from worker.history import ToolResult, compact_json, storable_call
 from worker.names import Resolved, resolve
-from worker.protocol.events import ToolResultData, ToolUseData
 from worker.protocol.llm import MediaPart, WireToolCall
-from worker.protocol.problems import ProblemError
-from worker.protocol.tools import WireAdjustment
 from worker.stuck import Outcome
 from worker.surface import ToolSurface
 
@@ -74,9 +72,8 @@ class CallRunner:
         """`context` is the job's; each call gets a copy with its own id."""
         self._surface = surface
         self._events = events
-        self._redactor = redactor
+        self._told = CallEvents(events, redactor)
         self._context = context
-        self._called: set[str] = set()
 
     def plan(self, calls: Sequence[WireToolCall]) -> Turn:
         """Find each call's tool and parse its arguments; nothing runs yet."""
@@ -122,11 +119,8 @@ class CallRunner:
             return PlannedCall(named, entry, refusal=error)
 
     async def _run_one(self, one: PlannedCall, turn: Turn, iteration: int) -> None:
-        self._announce(one, iteration)
-        first = one.call.name not in self._called
-        self._called.add(one.call.name)
-        loop = asyncio.get_running_loop()
-        started = loop.time()
+        first = self._told.begun(one.call.id, one.call.name, one.entry, one.params, iteration)
+        started = asyncio.get_running_loop().time()
         try:
             output = await self._output(one)
         except asyncio.CancelledError:
@@ -182,21 +176,7 @@ class CallRunner:
         turn.outcomes.append(Outcome(one.call.name, one.params, output.result))
         if output.truncated is not None and output.truncated.artifact:
             turn.whole[one.call.id] = output.truncated.artifact
-        self._events.emit(
-            ToolResultData(
-                call_id=one.call.id,
-                tool_name=one.call.name,
-                verdict="error" if output.is_error else "ok",
-                is_error=output.is_error,
-                preview=shortened(text, PREVIEW_CHARS),
-                duration_ms=output.duration_ms,
-                truncated=output.truncated is not None,
-                first_call=first,
-                adjustments=[
-                    WireAdjustment.model_validate(change.as_json()) for change in output.adjustments
-                ],
-            )
-        )
+        self._told.gave(one.call.id, one.call.name, output, text, first=first)
 
     def _refused(
         self, one: PlannedCall, error: CallError, turn: Turn, started: float, *, first: bool
@@ -205,19 +185,6 @@ class CallRunner:
         turn.results[one.call.id] = ToolResult(text, is_error=True)
         turn.outcomes.append(Outcome(one.call.name, None, text))
         self._report(one, error.code, text, started, first=first, error=error)
-
-    def _announce(self, one: PlannedCall, iteration: int) -> None:
-        traits = one.entry.traits if one.entry else None
-        params = masked(one.params, traits.sensitive) if traits else one.params
-        self._events.emit(
-            ToolUseData(
-                call_id=one.call.id,
-                tool_name=one.call.name,
-                params=preview(self._redactor.value(params)),
-                source=traits.source if traits else "",
-                iteration=iteration,
-            )
-        )
 
     def _report(
         self,
@@ -229,24 +196,16 @@ class CallRunner:
         first: bool,
         error: CallError | None = None,
     ) -> None:
-        found = error.violations if error else ()
-        self._events.emit(
-            ToolResultData(
-                call_id=one.call.id,
-                tool_name=one.call.name,
-                verdict=verdict,
-                is_error=True,
-                preview=shortened(text, PREVIEW_CHARS),
-                duration_ms=int((asyncio.get_running_loop().time() - started) * 1000),
-                first_call=first,
-                unsent=isinstance(one.refusal, InvalidParams),
-                errors=[
-                    ProblemError(
-                        pointer=v.pointer, rule=v.rule, message=v.message, expected=v.expected, got=v.got
-                    )
-                    for v in found
-                ],
-            )
+        took_ms = int((asyncio.get_running_loop().time() - started) * 1000)
+        self._told.failed(
+            one.call.id,
+            one.call.name,
+            verdict,
+            text,
+            duration_ms=took_ms,
+            first=first,
+            error=error,
+            unsent=isinstance(one.refusal, InvalidParams),
         )
 
 

@@ -18,6 +18,8 @@ from worker.protocol.events import (
     LogEvent,
     MessageData,
     MessageEvent,
+    OutputData,
+    OutputEvent,
     ResultData,
     ResultEvent,
     StatusData,
@@ -30,7 +32,9 @@ from worker.protocol.events import (
 )
 from worker.transport import Transport
 
-EventData = StatusData | MessageData | ToolUseData | ToolResultData | ResultData | LogData | ContractData
+EventData = (
+    StatusData | MessageData | ToolUseData | ToolResultData | ResultData | LogData | OutputData | ContractData
+)
 
 PREVIEW_CHARS = 2_000
 TEXT_CHARS = 40_000
@@ -46,6 +50,7 @@ _EVENT_OF: Mapping[type[EventData], Callable[..., WorkerEvent]] = {
     ToolResultData: ToolResultEvent,
     ResultData: ResultEvent,
     LogData: LogEvent,
+    OutputData: OutputEvent,
     ContractData: ContractEvent,
 }
 

@@ -33,5 +33,5 @@ def reached(limits: JobLimits, spent: Spent, now: datetime) -> str | None:
 
 
 def deadline_reason(limits: JobLimits) -> str:
-    """The reason of a job that ran out of time."""
-    return f"the deadline {limits.deadline_at.isoformat(timespec='seconds')} passed"
+    """The reason of a job that ran out of time; by its first word the orchestrator knows it."""
+    return f"deadline passed: {limits.deadline_at.isoformat(timespec='seconds')}"

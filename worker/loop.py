@@ -8,6 +8,7 @@ in the modules beside this one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from tool_registry.clock import Clock
 from tool_registry.errors import PortsideError, RemoteProblem
@@ -40,12 +41,14 @@ class LoopEnd:
     Attributes:
         reason: why, when the outcome is not `completed`.
         message: the model's own last word: the summary, or the final text.
+        result: what a program may read of it; any JSON.
     """
 
     outcome: JobOutcome
     reason: str | None = None
     message: str | None = None
     iterations: int = 0
+    result: Any = None
 
 
 @dataclass(frozen=True, slots=True)

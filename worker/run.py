@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -20,15 +21,18 @@ from tool_registry.tool import Tool
 from worker.archive import unpack
 from worker.changes import Baseline, Patch
 from worker.client import WorkerClient
+from worker.command.session import CommandSession, CommandSettings
 from worker.errors import WorkspaceError, job_is_over
 from worker.explainer import SubprocessExplainer
 from worker.loop import LoopEnd
 from worker.protocol.events import ResultData
 from worker.protocol.job import CompletionReport, JobDescription, StatusReport
+from worker.relay.upstream import Upstream
 from worker.retry import RetryPolicy
 from worker.session import Session, SessionSettings
 from worker.settings import Settings
 from worker.token import Token, keep_fresh, read_token
+from worker.tools.environment import child_environment
 
 _LEAST_FINISH_S = 60.0
 _FLUSH_S = 5.0
@@ -67,7 +71,8 @@ class HostedWorker:
         self._stopped_at: float | None = None
         self._job: JobDescription | None = None
         self._baseline: Baseline | None = None
-        self._session: Session | None = None
+        self._session: Session | CommandSession | None = None
+        self._line: Upstream | None = None
         self._conversing = False
         self._work: asyncio.Task[LoopEnd] | None = None
 
@@ -91,6 +96,14 @@ class HostedWorker:
         async with _http(self._settings.socket) as http:
             policy = RetryPolicy(outage_s=self._settings.outage_s)
             client = WorkerClient(http, self._settings.job_id, token, clock=self._clock, policy=policy)
+            self._line = Upstream(
+                http,
+                self._settings.job_id,
+                token,
+                renew=client.renew_token,
+                clock=self._clock,
+                outage_s=self._settings.outage_s,
+            )
             renewal = asyncio.create_task(self._renew(client, token))
             try:
                 return await self._run(client)
@@ -134,6 +147,7 @@ class HostedWorker:
         await client.status(StatusReport(state="starting", iteration=0))
         credentials = {one.env_var: one.value for one in await client.credentials()}
         session = self._session = self._assemble(job, client, workspace, credentials)
+        client.notice = session.events.warn
         await self._fill(client, workspace, baseline, session)
         local = self._make_tools(workspace, credentials, self._settings.output_dir)
         self._conversing = True
@@ -144,21 +158,37 @@ class HostedWorker:
 
     def _assemble(
         self, job: JobDescription, client: WorkerClient, workspace: Path, credentials: Mapping[str, str]
-    ) -> Session:
-        settings = self._settings
-        session = Session(
+    ) -> Session | CommandSession:
+        settings, redactor = self._settings, Redactor(credentials, patterns=False)
+        if job.command is not None:
+            assert self._line is not None
+            return CommandSession(
+                job,
+                client,
+                self._line,
+                CommandSettings(
+                    workspace=workspace,
+                    environment=child_environment(os.environ, credentials),
+                    attempt=settings.attempt,
+                    output_dir=settings.output_dir,
+                    bridge=settings.bridge,
+                    announced_in=settings.state_dir / "home" / ".config" / "portside",
+                ),
+                clock=self._clock,
+                redactor=redactor,
+                explainer=SubprocessExplainer(),
+            )
+        return Session(
             job,
             client,
             SessionSettings(str(workspace), settings.attempt, settings.output_dir, settings.context_tokens),
             clock=self._clock,
-            redactor=Redactor(credentials, patterns=False),
+            redactor=redactor,
             explainer=SubprocessExplainer(),
         )
-        client.notice = session.events.warn
-        return session
 
     async def _fill(
-        self, client: WorkerClient, workspace: Path, baseline: Baseline, session: Session
+        self, client: WorkerClient, workspace: Path, baseline: Baseline, session: Session | CommandSession
     ) -> None:
         """Unpack the starting workspace and record it."""
         await anyio.Path(self._settings.state_dir, "home").mkdir(parents=True, exist_ok=True)
@@ -225,7 +255,13 @@ class HostedWorker:
             )
             await events.flush(_FLUSH_S)
         await client.report(
-            CompletionReport(outcome=end.outcome, reason=reason, message=message, iterations=end.iterations)
+            CompletionReport(
+                outcome=end.outcome,
+                reason=reason,
+                message=message,
+                iterations=end.iterations,
+                result=end.result,
+            )
         )
 
     def _finish_s(self) -> float:

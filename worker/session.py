@@ -14,37 +14,22 @@ from pathlib import Path
 from tool_registry.clock import Clock
 from tool_registry.context import ToolContext
 from tool_registry.errors import PortsideError
-from tool_registry.execution import Surroundings, ToolExecutor
 from tool_registry.explain import Explainer
 from tool_registry.redaction import Redactor
-from tool_registry.registry import ToolRegistry
 from tool_registry.tool import Tool
-from tool_registry.truncation import DEFAULT_OUTPUT_BYTES
 from worker.calls import CallRunner
 from worker.context import opening
+from worker.ending import BoundedWork, Stop
 from worker.errors import job_is_over
 from worker.events import EventSink
 from worker.finish import FinishTool
 from worker.history import History
 from worker.inbox import Inbox
-from worker.limits import deadline_reason
 from worker.loop import AgentLoop, LoopEnd, LoopParts
-from worker.outputs import OutputFiles
 from worker.protocol.job import JobDescription, JobOutcome
 from worker.surface import ToolSurface
 from worker.transport import Transport
 from worker.window import ContextWindow
-
-# What the orchestrator has shortened to its own bound is not shortened again by a few bytes of a path.
-_OUTPUT_BYTES = DEFAULT_OUTPUT_BYTES + 2_048
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """Why a run was ended from outside."""
-
-    outcome: JobOutcome
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,38 +71,27 @@ class Session:
         self._settings = settings
         self._clock = clock
         self._redactor = redactor or Redactor(patterns=False)
-        self._stop: Stop | None = None
-        self._task: asyncio.Task[LoopEnd] | None = None
+        self._work = BoundedWork(job, clock)
         self._loop: AgentLoop | None = None
         self._finish = FinishTool()
-        self._registry = ToolRegistry()
         self.events = EventSink(transport, clock)
         self._inbox = Inbox(
             transport,
             on_cancel=lambda text: self.stop("cancelled", text or "cancelled"),
             on_job_over=lambda error: self.stop("cancelled", error.message),
         )
-        surroundings = Surroundings(
-            clock=clock,
-            redactor=self._redactor,
-            keeper=OutputFiles(settings.output_dir),
-            explainer=explainer,
-            max_output_bytes=_OUTPUT_BYTES,
-        )
-        self._surface = ToolSurface(
-            self._registry,
-            ToolExecutor(self._registry, surroundings),
+        self._surface = ToolSurface.of_job(
             transport,
             attempt=settings.attempt,
             output_dir=settings.output_dir,
+            clock=clock,
+            redactor=self._redactor,
+            explainer=explainer,
         )
 
     def stop(self, outcome: JobOutcome, reason: str) -> None:
         """End the run; the first reason counts. The running tool is stopped first."""
-        if self._stop is None:
-            self._stop = Stop(outcome, reason)
-            if self._task is not None:
-                self._task.cancel()
+        self._work.stop(outcome, reason)
 
     async def run(self, local_tools: Iterable[Tool]) -> LoopEnd:
         """Run to the end.
@@ -136,25 +110,11 @@ class Session:
             await self._acknowledge()
 
     async def _until_end(self) -> LoopEnd:
-        self._task = asyncio.create_task(self._converse())
-        if self._stop is not None:
-            self._task.cancel()
-        left_s = (self._job.limits.deadline_at - self._clock.now()).total_seconds()
         try:
-            done, _ = await asyncio.wait({self._task}, timeout=max(left_s, 0.0))
-            if not done:
-                self.stop("limit", deadline_reason(self._job.limits))
-                await asyncio.wait({self._task})
-        except asyncio.CancelledError:
-            self._task.cancel()
-            await asyncio.wait({self._task})
-            raise
-        if self._stop is not None and self._task.cancelled():
-            return self._ended(self._stop.outcome, self._stop.reason)
-        try:
-            return self._task.result()
+            end = await self._work.run(self._converse())
         except PortsideError as error:
             return self._ended("cancelled" if job_is_over(error) else "failed", error.message)
+        return self._ended(end.outcome, end.reason) if isinstance(end, Stop) else end
 
     async def _converse(self) -> LoopEnd:
         try:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from worker.bridge.pipe import SOCKET
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -21,6 +23,7 @@ class Settings:
         state_dir: private files of the worker: the baseline and the final patch.
         output_dir: where outputs that are too long for the model are kept whole.
         workspace: overrides the root that the job names.
+        bridge: the socket of the MCP bridge of a job with a command.
         grace_s: how long a stop may take, from the signal to the end.
         outage_s: how long an unreachable orchestrator is waited for.
         context_tokens: how much of a conversation is sent to the model before it is shortened.
@@ -33,6 +36,7 @@ class Settings:
     state_dir: Path = Path("/state")
     output_dir: Path = Path("/tmp/portside/out")  # noqa: S108 - the container's own /tmp
     workspace: Path | None = None
+    bridge: Path = Path(SOCKET)
     grace_s: float = 20.0
     outage_s: float = 600.0
     context_tokens: int = 120_000

@@ -10,19 +10,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tool_registry.catalogue import definitions_hash
+from tool_registry.clock import Clock
 from tool_registry.context import ToolContext
 from tool_registry.definition import ToolDefinition
-from tool_registry.execution import ToolExecutor
+from tool_registry.execution import Surroundings, ToolExecutor
+from tool_registry.explain import Explainer
 from tool_registry.output import ToolOutput
+from tool_registry.redaction import Redactor
 from tool_registry.registry import Entry, Offer, Refused, ToolRegistry
 from tool_registry.tool import Tool
+from tool_registry.truncation import DEFAULT_OUTPUT_BYTES
+from worker.outputs import OutputFiles
 from worker.protocol.llm import CompleteWithToolsRequest
 from worker.protocol.tools import Catalog, WireToolDefinition
 from worker.proxies import PROXY_OWNER, ArtifactFiles, proxies_of
 from worker.transport import Transport
+
+# What the orchestrator has shortened to its own bound is not shortened again by a few bytes of a path.
+_OUTPUT_BYTES = DEFAULT_OUTPUT_BYTES + 2_048
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +93,29 @@ class ToolSurface:
         self._shown = _Shown()
         self.instructions: Sequence[str] = ()
 
+    @classmethod
+    def of_job(
+        cls,
+        transport: Transport,
+        *,
+        attempt: int,
+        output_dir: Path,
+        clock: Clock,
+        redactor: Redactor,
+        explainer: Explainer | None,
+    ) -> Self:
+        """The surface of one job, with a registry and an executor of its own."""
+        registry = ToolRegistry()
+        surroundings = Surroundings(
+            clock=clock,
+            redactor=redactor,
+            keeper=OutputFiles(output_dir),
+            explainer=explainer,
+            max_output_bytes=_OUTPUT_BYTES,
+        )
+        executor = ToolExecutor(registry, surroundings)
+        return cls(registry, executor, transport, attempt=attempt, output_dir=output_dir)
+
     def add_local(self, tools: Iterable[Tool]) -> None:
         """Register the container's own tools.
 
@@ -125,6 +156,10 @@ class ToolSurface:
     def entry(self, name: str) -> Entry | None:
         """A tool by its exact name."""
         return self._registry.get(name)
+
+    def entries(self) -> Sequence[Entry]:
+        """Every tool, sorted by name."""
+        return self._registry.entries()
 
     def names(self) -> list[str]:
         """Every name, sorted."""

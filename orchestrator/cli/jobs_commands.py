@@ -213,9 +213,22 @@ def _needs(job: dict[str, Any]) -> Needs:
 
 
 def _facts(job: dict[str, Any]) -> Sequence[tuple[str, object]]:
-    shown = ("id", "title", "state", "reason", "message", "agent", "network", "mode", "model", "image")
+    shown = (
+        "id",
+        "title",
+        "state",
+        "reason",
+        "message",
+        "agent",
+        "network",
+        "mode",
+        "model",
+        "image",
+        "command",
+    )
     later = (
         "attempt",
+        "exit_code",
         "iterations",
         "model_requests",
         "tokens_used",

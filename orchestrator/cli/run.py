@@ -75,7 +75,9 @@ def _show(job: dict[str, Any], events: list[dict[str, Any]], patch: bytes, outpu
     console = output.console
     if patch.strip():
         output.diff(patch)
-    console.print(calls_table(calls_of(events)))
+    calls = calls_of(events)
+    if calls or not job["command"]:
+        console.print(calls_table(calls))
     if job["message"]:
         console.print(visible(job["message"]), markup=False, highlight=False)
     if job["state"] != "completed":

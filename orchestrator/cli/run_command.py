@@ -23,11 +23,14 @@ from orchestrator.settings import Settings
 
 
 def run(
-    task: Annotated[str, typer.Argument(help="What the agent should do.")],
+    task: Annotated[str, typer.Argument(help="What the agent should do; may be left out with --exec.")] = "",
     workspace: Annotated[Path | None, typer.Option(help="Directory to work on a copy of.")] = None,
     title: Annotated[str, typer.Option(help="What lists call the job; the task's first line else.")] = "",
     agent: Annotated[str, typer.Option(help="Agent to run as.")] = "",
     model: Annotated[str, typer.Option(help="openai:M, anthropic:M or scripted:PATH.")] = "",
+    command: Annotated[
+        str, typer.Option("--exec", metavar="COMMAND", help="Runs as the agent, in the container's shell.")
+    ] = "",
     mode: Annotated[JobMode, typer.Option(help="hosted runs in a container.")] = JobMode.HOSTED,
     tool_grant: Annotated[list[str] | None, typer.Option(help="Approval-gated tool to allow.")] = None,
     coerce: Annotated[
@@ -54,13 +57,16 @@ def run(
     output = Output(as_json)
     if detach and apply:
         raise UsageMistake("--apply needs the job's end; with --detach use portside jobs apply later")
+    if not (task.strip() or command.strip()):
+        raise UsageMistake("say what the agent should do, or name a command with --exec")
     body: dict[str, Any] = {
-        "task": task,
+        "task": task if task.strip() else command,
+        "command": command or None,
         "title": title,
         "agent": agent,
         "network": network,
         "mode": mode,
-        "model": chosen_model(model, output),
+        "model": chosen_model(model, output, needed=not command),
         "image": image,
         "grants": tool_grant or [],
         "coerce": coerce,
@@ -121,8 +127,13 @@ def existing(workspace: Path | None) -> Path | None:
     return workspace.absolute()
 
 
-def chosen_model(asked: str, output: Output) -> str:
-    """The model to use, as `prefix:name`; a script's path made absolute.
+def chosen_model(asked: str, output: Output, *, needed: bool = True) -> str:
+    """The model to use, as `prefix:name`; a script's path made absolute. "" is none.
+
+    Args:
+        asked: by `--model`.
+        output: told which one it is, and why.
+        needed: refuse when nothing names one.
 
     Raises:
         UsageMistake: nothing or too much names one, or its script is not there.
@@ -130,6 +141,9 @@ def chosen_model(asked: str, output: Output) -> str:
     try:
         choice = resolve_model(asked or None, os.environ)
     except (NoModelChosen, ValueError) as error:
+        if not needed and isinstance(error, NoModelChosen) and not error.choices:
+            output.say("no model: nothing names one")
+            return ""
         raise UsageMistake(str(error)) from None
     prefix, _, name = choice.model.partition(":")
     if prefix != SCRIPTED:

@@ -35,6 +35,8 @@ class TimelinePrinter:
             "contract": self._contract,
             "result": self._result,
             "log": self._log,
+            "output": self._output,
+            "model": self._model,
         }
 
     def show(self, event: dict[str, Any]) -> None:
@@ -89,6 +91,23 @@ class TimelinePrinter:
         style = {"warning": "yellow", "error": "red"}.get(data["level"], "dim")
         text = _end_of(data["text"]) if data["level"] == "error" else one_line(data["text"])
         return Text(f"{data['level']:<10} {text}", style=style)
+
+    def _output(self, data: dict[str, Any]) -> Text | None:
+        lines = [one_line(line) for line in data["text"].splitlines() if line.strip()]
+        if not lines:
+            return None
+        head = f"{data['stream']:<10} "
+        # each line stands below the first, past the column of the time
+        text = head + f"\n{' ' * 9}{head}".join(lines)
+        return Text(text, style="default" if data["stream"] == "stdout" else "yellow")
+
+    def _model(self, data: dict[str, Any]) -> Text:
+        text = Text("model      ", style="cyan" if 200 <= data["status"] < 300 else "red")
+        said = f"{data['dialect']} {data['endpoint']} {data['status'] or 'no answer'}"
+        if data["stream"]:
+            said += ", streamed" if data["whole"] else ", broken off"
+        used = f", {data['input_tokens']:,} tokens in, {data['output_tokens']:,} out"
+        return text.append(f"{said}{used}, {data['duration_ms']:,} ms", style="dim")
 
 
 def _end_of(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NewType
+from typing import Any, NewType, cast
 
 JobId = NewType("JobId", str)
 
@@ -65,6 +65,7 @@ class JobSpec:
     """What was asked for; never changes after the job was accepted.
 
     Attributes:
+        command: shell text that runs as the agent in the loop's place; None is the loop.
         grants: approval-gated tools that this job may use.
         coerce_safe: arguments that are text where no text may stand are read as the value they spell.
         secrets: secret name to environment variable of the job's child processes.
@@ -77,6 +78,7 @@ class JobSpec:
 
     title: str
     task: str
+    command: str | None = None
     agent: str = "coder"
     network: str = "local"
     mode: JobMode = JobMode.HOSTED
@@ -134,6 +136,16 @@ class Job:
     def reported(self) -> bool:
         """Its worker has had its last word."""
         return self.result is not None
+
+    @property
+    def exit_code(self) -> int | None:
+        """Of its command, negative for a signal's number; None without a command, or before its end."""
+        result: Any = self.result
+        if self.spec.command is None or not isinstance(result, dict):
+            return None
+        value: Any = cast("dict[str, Any]", result).get("value")
+        code: Any = cast("dict[str, Any]", value).get("exit_code") if isinstance(value, dict) else None
+        return code if isinstance(code, int) else None
 
     def moved(self, state: JobState, **changes: Any) -> Job:
         """The job in another state.

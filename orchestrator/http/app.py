@@ -16,6 +16,7 @@ from orchestrator.http.bodies import MAX_BODY_BYTES, BodyLimit
 from orchestrator.http.execute_route import ExecuteRoute, describe_execute
 from orchestrator.http.failures import Failures
 from orchestrator.http.llm_routes import llm_router
+from orchestrator.http.native_routes import native_router
 from orchestrator.http.operator_jobs import OperatorServices, jobs_router
 from orchestrator.http.operator_secrets import secrets_router
 from orchestrator.http.operator_tools import ToolServices, tools_router
@@ -33,6 +34,7 @@ from orchestrator.ports.errors import OwnerMissing, StoreUnavailable
 from orchestrator.ports.ids import Ids
 from orchestrator.services.executions import ExecutionService
 from orchestrator.services.llm import ModelService
+from orchestrator.services.native_models import NativeModelService
 from orchestrator.services.secrets import SecretService
 from tool_registry.errors import PortsideError
 from worker.protocol import paths
@@ -58,6 +60,7 @@ class AppServices:
     secrets: SecretService
     executions: ExecutionService
     models: ModelService
+    native: NativeModelService
     ready: Ready
     ids: Ids
 
@@ -87,6 +90,7 @@ def create_api(services: AppServices) -> FastAPI:
     app = FastAPI(title="Portside", version="1", docs_url=None, redoc_url=None, redirect_slashes=False)
     app.include_router(worker_router(services.worker))
     app.include_router(llm_router(services.worker.tokens, services.models))
+    app.include_router(native_router(services.worker.tokens, services.native))
     app.include_router(jobs_router(services.operators))
     app.include_router(tools_router(services.tools))
     app.include_router(secrets_router(services.operators.gate, services.secrets))

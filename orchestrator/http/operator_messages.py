@@ -23,6 +23,7 @@ class JobRequest(OperatorRequest):
     """A job to run."""
 
     task: str = Field(min_length=1, max_length=1_000_000)
+    command: str | None = Field(default=None, min_length=1, max_length=32_000)
     title: str = Field(default="", max_length=200)
     agent: str = Field(default="", max_length=64)
     network: str = Field(default="", max_length=64)
@@ -45,6 +46,7 @@ class JobRequest(OperatorRequest):
         return JobSpec(
             title=self.title or _title(self.task),
             task=self.task,
+            command=self.command,
             agent=self.agent or agent,
             network=self.network or network,
             mode=self.mode,
@@ -74,6 +76,7 @@ class JobView(BaseModel):
     id: str
     title: str
     task: str
+    command: str | None
     state: JobState
     reason: str
     message: str | None
@@ -85,6 +88,7 @@ class JobView(BaseModel):
     image: str
     attempt: int
     iterations: int
+    exit_code: int | None
     max_iterations: int
     model_requests: int
     max_tokens: int | None
@@ -106,6 +110,7 @@ class JobView(BaseModel):
             id=job.id,
             title=spec.title,
             task=spec.task,
+            command=spec.command,
             state=job.state,
             reason=job.reason,
             message=job.message,
@@ -117,6 +122,7 @@ class JobView(BaseModel):
             image=spec.image,
             attempt=job.attempt,
             iterations=job.iterations,
+            exit_code=job.exit_code,
             max_iterations=spec.max_iterations,
             model_requests=job.model_requests,
             max_tokens=spec.max_tokens,

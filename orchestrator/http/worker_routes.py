@@ -199,6 +199,7 @@ def _description(job: Job) -> JobDescription:
         job_id=job.id,
         title=spec.title,
         task=spec.task,
+        command=spec.command,
         attempt=job.attempt,
         agent=AgentIdentity(name=spec.agent, instance_id=job.instance_id, network=spec.network),
         model=spec.model or None,

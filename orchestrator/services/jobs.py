@@ -110,7 +110,14 @@ class JobService:
             raise BadRequest(f"the timeout must be between 1 and {MAX_TIMEOUT_S:g} seconds")
         if spec.mode is JobMode.IN_PROCESS and spec.workspace_sha256 is not None:
             raise BadRequest("an in-process job has no container and takes no workspace")
+        if spec.command is not None:
+            _check_command(spec)
+        self._check_model(spec)
+
+    def _check_model(self, spec: JobSpec) -> None:
         if not spec.model:
+            if spec.command is not None:
+                return  # it may need none; whoever asks for one is told that there is none
             raise BadRequest("no model is named; write openai:MODEL, anthropic:MODEL or scripted:PATH")
         try:
             self._models.check(spec.model)
@@ -164,12 +171,14 @@ class JobService:
         """Say something to a running job; its loop sees it before the next model request.
 
         Raises:
-            Conflict: the job has ended.
+            Conflict: the job has ended, or its agent is a command, which hears nothing.
             BadRequest: there is nothing to say.
         """
         job = await self.get(job_id)
         if job.state.terminal:
             raise Conflict(f"the job is {job.state}; start a new one")
+        if job.spec.command is not None:
+            raise Conflict("this job runs a command, which takes no prompts; cancel it and start another")
         if not text.strip():
             raise BadRequest("the prompt is empty")
         await self._deliver(job.id, "prompt", text)
@@ -202,3 +211,10 @@ class JobService:
         await self._parts.store.delete(job.id)
         self._parts.active.drop(job.id)
         self._wake()
+
+
+def _check_command(spec: JobSpec) -> None:
+    if spec.mode is JobMode.IN_PROCESS:
+        raise BadRequest("an in-process job has no container to run a command in")
+    if spec.command is None or not spec.command.strip() or "\0" in spec.command:
+        raise BadRequest("the command is empty, or holds a NUL")

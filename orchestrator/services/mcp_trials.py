@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.domain.shaping.family import FAMILIES
+from orchestrator.domain.shaping.family import USUAL
 from orchestrator.ports.tool_sources import McpControl, McpServerView
 from orchestrator.services.tool_desk import ProviderVerdict, judged
 from tool_registry.registry import Entry, Refused, ToolRegistry
@@ -52,7 +52,7 @@ async def try_server(mcp: McpControl, name: str, config: Mapping[str, Any] | Non
     refused = (
         registry.replace(tried.offers[0].tool.traits.owner, tried.offers).refused if tried.offers else ()
     )
-    verdicts = judged(registry.entries(), FAMILIES)
+    verdicts = judged(registry.entries(), USUAL)
     tools = tuple(
         TriedTool(entry, _hidden(entry), tuple(verdicts.get(entry.name, ()))) for entry in registry.entries()
     )

@@ -33,6 +33,16 @@ OTHERS = {
     ("get", paths.CREDENTIALS),
     ("get", paths.ARTIFACT),
 }
+NATIVE = {
+    ("post", f"{paths.LLM_OPENAI}/chat/completions"),
+    ("post", f"{paths.LLM_OPENAI}/responses"),
+    ("get", f"{paths.LLM_OPENAI}/models"),
+    ("get", f"{paths.LLM_OPENAI}/models/{{model}}"),
+    ("post", f"{paths.LLM_ANTHROPIC}/messages"),
+    ("post", f"{paths.LLM_ANTHROPIC}/messages/count_tokens"),
+    ("get", f"{paths.LLM_ANTHROPIC}/models"),
+    ("get", f"{paths.LLM_ANTHROPIC}/models/{{model}}"),
+}
 
 
 async def document(orchestrator: Wired) -> dict[str, Any]:
@@ -57,7 +67,7 @@ async def test_every_route_of_the_wire_is_described_and_no_other(orchestrator: W
         if path.startswith("/worker/")
         for method in operations
     }
-    assert described == REQUESTS.keys() | ANSWERS.keys() | OTHERS
+    assert described == REQUESTS.keys() | ANSWERS.keys() | OTHERS | NATIVE
 
 
 async def test_bodies_and_answers_are_the_protocol_s_messages(orchestrator: Wired) -> None:
@@ -68,6 +78,17 @@ async def test_bodies_and_answers_are_the_protocol_s_messages(orchestrator: Wire
     ]
     for content, model in models:
         assert fields_of(whole, content) == set(model.model_fields), model.__name__
+
+
+async def test_native_routes_are_described_as_the_provider_s_own(orchestrator: Wired) -> None:
+    """PD-31."""
+    whole = await document(orchestrator)
+    for method, name in NATIVE:
+        described = operation(whole, method, name)
+        assert described["operationId"]
+        if method == "post":
+            assert described["requestBody"]["required"]
+            assert set(described["responses"]["200"]["content"]) == {"application/json", "text/event-stream"}
 
 
 async def test_every_operation_s_errors_are_problems(orchestrator: Wired) -> None:

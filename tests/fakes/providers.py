@@ -65,8 +65,10 @@ class Seen:
         return json.loads(self.text)
 
     @property
-    def dialect(self) -> Literal["openai", "anthropic"]:
-        return "anthropic" if self.path.endswith("/messages") else "openai"
+    def dialect(self) -> Literal["openai", "anthropic", "responses"]:
+        if self.path.endswith("/responses"):
+            return "responses"
+        return "anthropic" if self.path.endswith(("/messages", "/count_tokens")) else "openai"
 
 
 class FakeProvider:
@@ -88,20 +90,22 @@ class FakeProvider:
         self.seen.append(seen)
         fault = fault_in(seen)
         if fault:
-            await _fail(Fail(400, {"error": {"type": "invalid_request_error", "message": fault}}), send)
+            await _send_whole(Fail(400, {"error": {"type": "invalid_request_error", "message": fault}}), send)
             return
         reply = self.reply(seen) if self.reply else self.plan[0]
         if not self.reply and len(self.plan) > 1:
             self.plan.pop(0)
         if isinstance(reply, Fail):
-            await _fail(reply, send)
+            await _send_whole(reply, send)
+        elif not seen.body.get("stream"):
+            await _send_whole(Fail(200, _WHOLE[seen.dialect](reply)), send)
         else:
             await self._stream(reply, seen, receive, send)
 
     async def _stream(self, reply: Say, seen: Seen, receive: Any, send: Any) -> None:
         headers = [(b"content-type", b"text/event-stream")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        events = list(openai_events(reply) if seen.dialect == "openai" else anthropic_events(reply))
+        events = list(_EVENTS[seen.dialect](reply))
         data = "".join(events[: reply.cut_after]).encode()
         size = reply.chunk_bytes or len(data) or 1
         for start in range(0, len(data), size):
@@ -141,7 +145,7 @@ async def _whole_body(receive: Any) -> bytes:
             return body
 
 
-async def _fail(reply: Fail, send: Any) -> None:
+async def _send_whole(reply: Fail, send: Any) -> None:
     if reply.status == 0:
         reset(send)
         return
@@ -261,6 +265,80 @@ def anthropic_events(reply: Say) -> Iterator[str]:
     yield event("message_stop")
 
 
+def responses_events(reply: Say) -> Iterator[str]:
+    """The events of a response that matter for its count: text, and the end."""
+
+    def event(kind: str, **fields: Any) -> str:
+        return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n"
+
+    yield event(
+        "response.created", response={**responses_whole(reply), "status": "in_progress", "usage": None}
+    )
+    for piece in _pieces(reply.text):
+        yield event("response.output_text.delta", delta=piece, item_id="m", output_index=0, content_index=0)
+    yield event("response.completed", response=responses_whole(reply))
+
+
+def openai_whole(reply: Say) -> Body:
+    """A chat completion that is not streamed."""
+    calls = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in reply.calls
+    ]
+    message: Body = {"role": "assistant", "content": reply.text, **({"tool_calls": calls} if calls else {})}
+    usage = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
+    choice = {"index": 0, "message": message, "finish_reason": reply.finish}
+    head = {"id": "c", "object": "chat.completion", "created": 1, "model": "m"}
+    return {**head, "choices": [choice], "usage": usage}
+
+
+def anthropic_whole(reply: Say) -> Body:
+    """A message that is not streamed."""
+    blocks: list[Body] = [{"type": "text", "text": reply.text}] if reply.text else []
+    blocks += [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": json.loads(call.arguments)}
+        for call in reply.calls
+    ]
+    usage = {
+        "input_tokens": 40,
+        "output_tokens": 20,
+        "cache_read_input_tokens": 50,
+        "cache_creation_input_tokens": 10,
+    }
+    head = {"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_sequence": None}
+    return {**head, "content": blocks, "stop_reason": _STOP_REASONS[reply.finish], "usage": usage}
+
+
+def responses_whole(reply: Say) -> Body:
+    """A response that is not streamed."""
+    part: Body = {"type": "output_text", "text": reply.text, "annotations": []}
+    item: Body = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [part]}
+    return {
+        "id": "r",
+        "object": "response",
+        "created_at": 1,
+        "status": "completed",
+        "model": "m",
+        "output": [item],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": {"input_tokens": 100, "output_tokens": 20, "total_tokens": 120},
+    }
+
+
+_EVENTS: dict[str, Callable[[Say], Iterator[str]]] = {
+    "openai": openai_events,
+    "anthropic": anthropic_events,
+    "responses": responses_events,
+}
+_WHOLE: dict[str, Callable[[Say], Body]] = {
+    "openai": openai_whole,
+    "anthropic": anthropic_whole,
+    "responses": responses_whole,
+}
+
+
 def _pieces(text: str) -> list[str]:
     return [text[start : start + 7] for start in range(0, len(text), 7)]
 
@@ -273,6 +351,8 @@ _ROOT_WORDS = {"anyOf", "oneOf", "allOf", "not", "enum"}
 def fault_in(seen: Seen) -> str | None:
     """Why the real provider would refuse a request."""
     body = seen.body
+    if seen.dialect == "responses":
+        return None if "input" in body else "input is required"
     if seen.dialect == "openai":
         tools = [tool["function"] for tool in body.get("tools", [])]
         schemas = [(tool["name"], tool["parameters"]) for tool in tools]

@@ -276,6 +276,8 @@ class WorkerOrchestrator:
         expired = time.monotonic() > expires
         if expired and not (seen.route == "token/renew" and self.renewable):
             return _problem(Refuse(401, "token_expired"))
+        if seen.route.startswith(("llm/openai/", "llm/anthropic/")):
+            return self._on_native(seen)
         name = seen.route.split("/")[0] if seen.route.startswith("artifacts/") else seen.route
         handler = cast("Callable[[Seen], _Reply]", getattr(self, f"_on_{name.replace('/', '_')}"))
         return handler(seen)
@@ -319,6 +321,10 @@ class WorkerOrchestrator:
     def _on_llm_complete_with_tools(self, seen: Seen) -> _Reply:
         answer = self.model(seen.json)
         return _problem(Refuse(**answer["refuse"])) if "refuse" in answer else _json(answer)
+
+    def _on_native(self, seen: Seen) -> _Reply:
+        """An answer that says what was asked, so that a test can look."""
+        return _json({"route": seen.route, "asked": seen.json if seen.body else None})
 
     def catalog(self) -> Json:
         """The present catalogue."""

@@ -35,7 +35,7 @@ async def test_the_image_holds_worker_and_core_and_nothing_of_the_orchestrator(b
     code = (
         "import importlib.util as u, worker, tool_registry, httpx, pydantic, jsonschema_rs, sys\n"
         "names = ['worker', 'tool_registry', 'tool_registry.mcp', 'orchestrator', 'container', 'wasm_tools',"
-        " 'docker', 'mcp', 'fastapi']\n"
+        " 'docker', 'fastapi', 'openai', 'anthropic']\n"
         "print([name for name in names if u.find_spec(name)], worker.__cached__ is not None)\n"
         "import os; print(os.path.exists(worker.__cached__), os.path.exists(httpx.__cached__))\n"
     )

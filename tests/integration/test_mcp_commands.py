@@ -74,12 +74,8 @@ def test_a_trial_shows_the_handshake_the_tools_and_every_providers_verdict(line:
     assert as_json["handshake_ms"] > 0
     assert as_json["list_ms"] > 0
     by_name = {tool["name"]: tool for tool in as_json["tools"]}
-    assert {view["provider"] for view in by_name["s_plain"]["providers"]} == {
-        "openai",
-        "anthropic",
-        "generic",
-    }
-    assert {view["verdict"] for view in by_name["s_plain"]["providers"]} == {"unchanged"}
+    plain = {view["provider"]: view["verdict"] for view in by_name["s_plain"]["providers"]}
+    assert plain.items() >= dict.fromkeys(("openai", "anthropic", "generic"), "unchanged").items()
     assert "changed" in {view["verdict"] for view in by_name["s_dotted"]["providers"]}
     assert list(as_json["refused"]) == ["s_remote"]
 

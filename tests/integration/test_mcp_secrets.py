@@ -9,6 +9,7 @@ from tests.support.mcp import until
 from tool_registry.mcp.config import McpConfig
 from tool_registry.mcp.servers import McpServers
 from tool_registry.mcp.status import ServerState
+from tool_registry.registry import ToolRegistry
 
 
 async def test_resolved_secrets_and_literal_ones_are_told() -> None:
@@ -22,9 +23,12 @@ async def test_resolved_secrets_and_literal_ones_are_told() -> None:
 
     env = {"A": "x ${secret:ONE}", "API_TOKEN": "literal-value", "MODE": "production"}
     config = McpConfig.model_validate({"mcpServers": {"s": {**fakes.command(fakes.Server), "env": env}}})
+    registry = ToolRegistry()
     servers = McpServers(
         config,
-        on_tools=lambda owner, offers, instructions: None,
+        on_tools=lambda owner, offers, instructions: registry.replace(
+            owner, offers, instructions=instructions
+        ),
         resolve_secret=resolve,
         on_secrets=on_secrets,
     )

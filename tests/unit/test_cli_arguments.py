@@ -13,7 +13,8 @@ from orchestrator.cli.failures import USAGE, CommandFailed, UsageMistake
 from orchestrator.cli.job_ids import resolve
 from orchestrator.cli.main import without_debug
 from orchestrator.cli.mcp_commands import server_entry
-from orchestrator.cli.run_command import parse_size
+from orchestrator.cli.output import Output
+from orchestrator.cli.run_command import chosen_model, parse_size
 from orchestrator.cli.tools_commands import read_arguments
 from orchestrator.probe import facts_of
 
@@ -154,3 +155,30 @@ def test_the_command_line_starts_without_the_orchestrator() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = {"orchestrator.main", "sqlalchemy", "fastapi", "mcp", "wasmtime", "docker", "pydantic_ai"}
     assert set(done.stdout.split()) & heavy == set()
+
+
+def test_a_command_may_go_without_a_model_and_a_loop_may_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PD-32: unless two keys make it a choice."""
+    for name in ("PORTSIDE_MODEL", "PORTSIDE_MODEL_BASE_URL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    output = Output(as_json=True)
+    assert chosen_model("", output, needed=False) == ""
+    with pytest.raises(UsageMistake, match="no model is configured"):
+        chosen_model("", output)
+    monkeypatch.setenv("OPENAI_API_KEY", "a")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "b")
+    with pytest.raises(UsageMistake, match="both provider keys are set"):
+        chosen_model("", output, needed=False)
+
+
+def test_a_run_has_something_to_do() -> None:
+    """PD-32."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "orchestrator.cli.main", "run", "--model", "openai:m"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[2],
+    )
+    assert ran.returncode == USAGE
+    assert "name a command with --exec" in ran.stderr

@@ -136,3 +136,19 @@ def test_of_an_error_of_many_lines_the_last_are_shown_each_below_the_other() -> 
 
 def test_an_error_of_one_line_stays_one() -> None:
     assert shown(event("log", level="error", text="it broke\n")).split()[1:] == ["error", "it", "broke"]
+
+
+def test_a_command_s_output_and_its_model_requests_are_lines_of_the_timeline() -> None:
+    """PD-32: one line of the terminal for each line that was written, and nothing in it moves the cursor."""
+    told = shown(event("output", stream="stdout", text=f"one\n\n  two\n{HOSTILE}\n"))
+    lines = told.splitlines()
+    assert [line[9:19].strip() for line in lines] == ["stdout"] * len(lines)
+    assert [line[20:] for line in lines[:2]] == ["one", "two"]
+    assert "\x1b" not in told
+    assert shown(event("output", stream="stderr", text="\n")) == ""
+    asked = {"dialect": "openai", "endpoint": "responses", "status": 200, "stream": True, "duration_ms": 12}
+    counts = {"input_tokens": 1200, "output_tokens": 3}
+    whole = shown(event("model", whole=True, **asked, **counts))
+    assert "openai responses 200, streamed, 1,200 tokens in, 3 out, 12 ms" in whole
+    assert "broken off" in shown(event("model", whole=False, **asked, **counts))
+    assert "no answer" in shown(event("model", whole=False, **{**asked, "status": 0}, **counts))

@@ -78,6 +78,7 @@ DATA: dict[str, dict[str, Any]] = {
     "MediaPart": {"type": "file", "media_type": "application/pdf", "artifact": "a1"},
     "Message": {"role": "system", "content": "x"},
     "MessageData": {"role": "assistant", "text": "x", "iteration": 1},
+    "OutputData": {"stream": "stdout", "text": "x"},
     "Problem": {
         "title": "t",
         "status": 422,
@@ -120,6 +121,7 @@ EVENT_DATA = {
     "tool_result": "ToolResultData",
     "result": "ResultData",
     "log": "LogData",
+    "output": "OutputData",
     "contract": "ContractData",
 }
 EVENTS: list[dict[str, Any]] = [

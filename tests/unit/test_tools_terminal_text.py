@@ -36,3 +36,13 @@ def test_line_without_end_stays_bounded():
     given = [terminal.feed("x" * 50_000) for _ in range(10)]
     assert sum(map(len, given)) >= 400_000
     assert "".join(given) + terminal.finish() == "x" * 500_000
+
+
+def test_whole_lines_can_be_released_before_the_end():
+    text = TerminalText()
+    assert text.feed("one\ntwo\nthr") == ""
+    assert text.release() == "one\ntwo\n"
+    assert text.release() == ""
+    assert text.feed("ee\r3\n\x1b[A\x1b[Kup") == ""
+    assert text.release() == ""
+    assert text.finish() == "up\n"

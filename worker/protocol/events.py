@@ -82,6 +82,13 @@ class LogData(Request):
     text: str
 
 
+class OutputData(Request):
+    """A piece of what the command of a job wrote; control sequences of terminals are taken out."""
+
+    stream: Literal["stdout", "stderr"]
+    text: str
+
+
 class ContractData(Request):
     """Proof that the first tool-capable model request carried the catalogue's definitions."""
 
@@ -145,6 +152,15 @@ class LogEvent(Request):
     data: LogData
 
 
+class OutputEvent(Request):
+    """`output`."""
+
+    type: Literal["output"] = "output"
+    seq: int = Field(ge=1)
+    at: datetime
+    data: OutputData
+
+
 class ContractEvent(Request):
     """`contract`."""
 
@@ -155,7 +171,14 @@ class ContractEvent(Request):
 
 
 WorkerEvent = Annotated[
-    StatusEvent | MessageEvent | ToolUseEvent | ToolResultEvent | ResultEvent | LogEvent | ContractEvent,
+    StatusEvent
+    | MessageEvent
+    | ToolUseEvent
+    | ToolResultEvent
+    | ResultEvent
+    | LogEvent
+    | OutputEvent
+    | ContractEvent,
     Field(discriminator="type"),
 ]
 

@@ -37,11 +37,12 @@ class WorkspaceInfo(Answer):
 
 
 class JobDescription(Answer):
-    """Everything a worker needs to start."""
+    """Everything a worker needs to start; with a `command`, that runs as the agent in place of the loop."""
 
     job_id: str
     title: str
     task: str
+    command: str | None = None
     attempt: int = 1
     agent: AgentIdentity
     model: str | None = None

@@ -84,8 +84,7 @@ class ProcessTree:
         stdin = self._process.stdin
         if stdin is not None:
             stdin.close()
-        with suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGCONT)  # the command may have stopped its supervisor
+        self._signal_supervisor(signal.SIGCONT)  # the command may have stopped it
         try:
             async with asyncio.timeout(supervisor.GRACE_S + _LAST_WORDS_S):
                 await self.gone()
@@ -95,12 +94,17 @@ class ProcessTree:
     async def _end_without_supervisor(self) -> None:
         """It does not do its work: end what is below it, then itself."""
         await asyncio.to_thread(supervisor.kill_tree, self._process.pid)
-        with suppress(ProcessLookupError):
-            self._process.kill()
+        self._signal_supervisor(signal.SIGKILL)
         # A process in an uninterruptible wait of the kernel outlives even SIGKILL; nobody waits for that.
         with suppress(TimeoutError):
             async with asyncio.timeout(_LAST_WORDS_S):
                 await self.gone()
+
+    def _signal_supervisor(self, number: signal.Signals) -> None:
+        """Not by asyncio's process: that would collect an exit code which its own watcher waits for."""
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.kill(self._process.pid, number)
 
     async def _follow(self) -> None:
         stdout = self._process.stdout

@@ -44,6 +44,14 @@ class TerminalText:
             self._interpret(self._hold_back(text))
         return self._take_settled()
 
+    def release(self) -> str:
+        """Return the lines that are whole now; from here on nothing rewrites them."""
+        if self._row == len(self._lines) - 1 and self._row:
+            self._settled.append("".join(f"{line}\n" for line in self._lines[:-1]))
+            self._lines = self._lines[-1:]
+            self._row = 0
+        return self._take_settled()
+
     def finish(self) -> str:
         """Return the rest."""
         self._settled.append("\n".join(self._lines))

@@ -13,7 +13,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from tool_registry.audit import AuditRecord, AuditSink, SchemaVerdict
 from tool_registry.clock import Clock
@@ -39,30 +39,20 @@ from tool_registry.explain import (
     violations,
     without_sensitive,
 )
-from tool_registry.output import ToolOutput, Truncation, sendable
+from tool_registry.output import ToolOutput
+from tool_registry.presenter import OutputKeeper, Presenter
 from tool_registry.rate_limit import RateLimiter
 from tool_registry.redaction import Redactor, masked
 from tool_registry.registry import Entry, ToolRegistry
 from tool_registry.schema import DECIDED_RULES, CompiledSchema
 from tool_registry.tool import Approval, ToolSource
-from tool_registry.truncation import DEFAULT_OUTPUT_BYTES, cut_middle
+from tool_registry.truncation import DEFAULT_OUTPUT_BYTES
 from tool_registry.visibility import HIDDEN_BECAUSE, Hidden, ToolState, hosted_visibility
 
 _CANCEL_GRACE_S = 5.0
-_MAX_CONTENT_BYTES = 5 * 1024 * 1024
-_MAX_BLOCKS = 100
-_MAX_ERROR_CHARS = 4_000
 _FITS, _VIOLATES = SchemaVerdict.FITS.value, SchemaVerdict.VIOLATES.value
 
 BeforeRun = Callable[[Entry], Awaitable[None]]
-
-
-class OutputKeeper(Protocol):
-    """Keeps whole what is too large to show."""
-
-    async def keep(self, context: ToolContext, data: bytes, media_type: str) -> str:
-        """Store it for the calling job; answers the artifact's id."""
-        ...
 
 
 def _forget(_record: AuditRecord) -> None:
@@ -113,6 +103,9 @@ class ToolExecutor:
         self._registry = registry
         self._around = surroundings
         self._limiter = RateLimiter(surroundings.clock.monotonic)
+        self._presenter = Presenter(
+            surroundings.redactor, surroundings.keeper, max_output_bytes=surroundings.max_output_bytes
+        )
 
     async def execute(
         self,
@@ -145,12 +138,13 @@ class ToolExecutor:
                 verdict = "not_run"
                 await before_run(entry)
                 verdict = "internal"
-            output, size = await self._shown(await self._run(entry, params, context), context, call.started)
+            output, size = await self._presenter.shown(await self._run(entry, params, context), context)
+            output = output.timed(self._ms_since(call.started))
             if call.adjustments:
                 output = replace(output, adjustments=call.adjustments)
             verdict = "error" if output.is_error else "ok"
         except CallError as error:
-            self._clean(error)
+            self._presenter.clean(error)
             verdict, call.violations = error.code, error.violations
             raise
         except asyncio.CancelledError:
@@ -280,87 +274,6 @@ class ToolExecutor:
         if not done:
             self._around.on_stuck(entry)
 
-    async def _shown(
-        self, output: ToolOutput, context: ToolContext, started: float
-    ) -> tuple[ToolOutput, int]:
-        """The output without secrets and within its bounds, and the bytes of its text."""
-        text = output.text()
-        ready = text.isascii() and len(text) <= self._around.max_output_bytes and not output.content
-        if not ready or output.raw is not None or self._around.redactor.suspects(text):
-            output = await self._bounded(self._redacted(output), context)
-            text = output.text()
-        output = output.timed(self._ms_since(started))
-        return output, len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
-
-    def _redacted(self, output: ToolOutput) -> ToolOutput:
-        redactor = self._around.redactor
-        result = redactor.value(output.result)
-        if not output.content and output.raw is None:
-            return output if result == output.result else replace(output, result=result)
-        content = tuple(redactor.value(block) for block in output.content)
-        return replace(output, result=result, content=content, raw=redactor.value(output.raw))
-
-    def _clean(self, error: CallError) -> None:
-        """Take secrets out of what a failed call says, and bound it: a tool's own words may be in it."""
-        clean = self._around.redactor.text
-        error.message = clean(sendable(error.message))[:_MAX_ERROR_CHARS]
-        error.args = (error.message,)
-        error.hint = clean(error.hint) if error.hint else error.hint
-        error.cause = clean(error.cause) if error.cause else error.cause
-        error.violations = tuple(
-            replace(
-                one,
-                pointer=clean(one.pointer),
-                message=clean(one.message),
-                expected=clean(one.expected) if one.expected else one.expected,
-                got=clean(one.got) if one.got else one.got,
-            )
-            for one in error.violations
-        )
-
-    async def _bounded(self, output: ToolOutput, context: ToolContext) -> ToolOutput:
-        output = _carriable(await self._bounded_content(output, context))
-        text = output.text()
-        limit = self._around.max_output_bytes
-        if len(text) * 4 <= limit or cut_middle(text, limit) is None:
-            return output
-        artifact = None
-        if self._around.keeper is not None:
-            artifact = await self._around.keeper.keep(
-                context, text.encode("utf-8", "replace"), "text/plain; charset=utf-8"
-            )
-        cut = cut_middle(text, limit, where=f"the whole is artifact {artifact}" if artifact else None)
-        if cut is None:
-            return output
-        before = output.truncated or Truncation(cut.original_bytes, cut.shown_bytes)
-        shown = Truncation(before.original_bytes, cut.shown_bytes, artifact or before.artifact)
-        return replace(output, result=cut.text, raw=None, truncated=shown)
-
-    async def _bounded_content(self, output: ToolOutput, context: ToolContext) -> ToolOutput:
-        """Blocks beyond the bound become artifacts and a note; what fits stays, in order."""
-        if not output.content:
-            return output
-        room = _MAX_CONTENT_BYTES
-        kept: list[dict[str, Any]] = []
-        for block in output.content[:_MAX_BLOCKS]:
-            data = json.dumps(block).encode()
-            if len(data) <= room:
-                room -= len(data)
-                kept.append(sendable(block) if b"\\ud" in data else block)
-            else:
-                kept.append(await self._omitted(block.get("type"), data, context))
-        rest = output.content[_MAX_BLOCKS:]
-        if rest:
-            data = json.dumps(rest).encode()
-            kept.append(await self._omitted(f"{len(rest)} more blocks", data, context))
-        return replace(output, content=tuple(kept))
-
-    async def _omitted(self, was: Any, data: bytes, context: ToolContext) -> dict[str, Any]:
-        note: dict[str, Any] = {"type": "omitted", "was": was, "size_bytes": len(data)}
-        if self._around.keeper is not None:
-            note["artifact"] = await self._around.keeper.keep(context, data, "application/json")
-        return note
-
     def _audit(
         self,
         name: str,
@@ -397,15 +310,3 @@ class ToolExecutor:
 
     def _ms_since(self, started: float) -> int:
         return int((self._around.clock.monotonic() - started) * 1000)
-
-
-def _carriable(output: ToolOutput) -> ToolOutput:
-    """Without halves of surrogate pairs, and without structured content beyond the bound of other blocks."""
-    if output.raw is not None:
-        data = json.dumps(output.raw)
-        if len(data) > _MAX_CONTENT_BYTES:
-            output = replace(output, raw=None)
-        elif "\\ud" in data:
-            output = replace(output, raw=sendable(output.raw))
-    text = output.text()
-    return output if text.isascii() else replace(output, result=sendable(output.result))

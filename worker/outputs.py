@@ -13,7 +13,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class OutputFiles:
-    """`tool_registry.execution.OutputKeeper` over a directory; an id is the file's path."""
+    """`tool_registry.presenter.OutputKeeper` over a directory; an id is the file's path."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

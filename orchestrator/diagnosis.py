@@ -22,6 +22,8 @@ from orchestrator.ports.errors import StoreError
 from orchestrator.ports.models import ModelError
 from orchestrator.probe import probe
 from orchestrator.settings import Settings
+from orchestrator.wiring import engines
+from orchestrator.wiring.models import check_model
 from tool_registry.context import ToolContext
 from tool_registry.errors import PortsideError
 from tool_registry.mcp.config import load_config
@@ -83,7 +85,7 @@ async def repair(settings: Settings, say: Say) -> None:
         EngineError: it can't be done here; the message says what to type.
     """
     await asyncio.to_thread(prepare_home, settings.home)
-    found = await discover(main.engine_places(settings))
+    found = await discover(engines.engine_places(settings))
     if found.endpoint is None:
         say("no container engine answers: starting a private one, for this home only")
         if shutil.which("dockerd") is None:
@@ -94,15 +96,15 @@ async def repair(settings: Settings, say: Say) -> None:
         say(f"it answers at {daemon.endpoint}; end it with: {daemon.stop_command}")
     if settings.image:
         return
-    engine = await main.open_engine(settings)
+    engine = await engines.open_engine(settings)
     try:
-        await main.worker_image(settings, engine).ensure(say)
+        await engines.worker_image(settings, engine).ensure(say)
     finally:
         await engine.close()
 
 
 async def _engine(settings: Settings) -> AsyncIterator[Finding]:
-    found = await discover(main.engine_places(settings))
+    found = await discover(engines.engine_places(settings))
     if found.endpoint is None:
         tried = "; ".join(f"{at.source}: {reason}" for at, reason in found.silent)
         yield _bad(
@@ -131,7 +133,7 @@ async def _image_and_sandbox(settings: Settings, engine: DockerEngine) -> AsyncI
         image = settings.image
         yield _good("image", f"{image} is there (PORTSIDE_IMAGE)")
     else:
-        status = await main.worker_image(settings, engine).status()
+        status = await engines.worker_image(settings, engine).status()
         image = status.tag
         if not status.present:
             yield _bad("image", status.message.partition(". ")[0], "portside image build")
@@ -167,7 +169,7 @@ async def _database(settings: Settings) -> Finding:
 def _model(settings: Settings) -> Finding:
     try:
         choice = resolve_model(None, os.environ)
-        main.check_model(settings, choice.model)
+        check_model(settings, choice.model)
     except (NoModelChosen, ValueError, ModelError) as error:
         return _bad("model", str(error), "set a key, or name a model with --model or PORTSIDE_MODEL")
     return _good("model", f"{choice.model} ({choice.reason})")

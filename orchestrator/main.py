@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
 import httpx
-from pydantic import SecretStr
 from starlette.types import ASGIApp
 
-from container.adapters.docker.discovery import Candidate, candidates, discover
 from container.adapters.docker.engine import DockerEngine
-from container.adapters.docker.image import WorkerImage
 from container.engine.port import SandboxEngine
 from orchestrator.adapters.blobs.files import FileBlobStore
 from orchestrator.adapters.db.network_store import SqlNetworkStore
 from orchestrator.adapters.db.stores import Stores, open_stores
 from orchestrator.adapters.files.watch import WatchedFolders
 from orchestrator.adapters.ids.uuid7 import Uuid7Ids
-from orchestrator.adapters.models.native_neutral import NeutralModels
 from orchestrator.adapters.models.native_router import NativeRouter
-from orchestrator.adapters.models.native_upstream import NativeUpstream
-from orchestrator.adapters.models.on_demand import OnDemand
 from orchestrator.adapters.models.router import ModelRouter
-from orchestrator.adapters.models.scripted import ScriptedModels
 from orchestrator.adapters.secrets.master_key import MasterKey
 from orchestrator.adapters.secrets.sealing import AesGcmSealer
 from orchestrator.adapters.sockets.unix import UnixJobSockets, UnixSocket
-from orchestrator.domain.jobs import Job, JobId
+from orchestrator.domain.jobs import Job
 from orchestrator.domain.plan import PlanRules
 from orchestrator.home import operator_token, prepare_home, socket_root
 from orchestrator.http.app import AppServices, create_app
@@ -42,7 +33,6 @@ from orchestrator.http.operator_tools import ToolServices
 from orchestrator.http.problems import problem_of
 from orchestrator.http.worker_routes import WorkerServices
 from orchestrator.ports.models import ModelProvider
-from orchestrator.ports.native_models import NativeModels
 from orchestrator.services.active_jobs import ActiveJobs
 from orchestrator.services.audit_log import AuditLog
 from orchestrator.services.budgets import Budgets
@@ -71,6 +61,8 @@ from orchestrator.services.timeline import Timeline
 from orchestrator.services.tokens import TokenService
 from orchestrator.services.tool_desk import ToolDesk
 from orchestrator.settings import Settings
+from orchestrator.wiring.engines import engine_places, image_of
+from orchestrator.wiring.models import models_of, native_models_of, secret_text
 from tool_registry.execution import Surroundings, ToolExecutor
 from tool_registry.mcp.config import load_config
 from tool_registry.mcp.control import McpServerFile
@@ -88,8 +80,6 @@ from worker.explainer import SubprocessExplainer
 from worker.in_process import run_in_process
 
 _BY_HAND_BYTES = 16 * 1024 * 1024
-
-OnWait = Callable[[str, float, str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,37 +99,6 @@ class Orchestrator:
     async def close(self) -> None:
         """Stop; containers that run go on and are adopted by the next run."""
         await self.stack.aclose()
-
-
-async def open_engine(settings: Settings, *, needed: bool = True) -> DockerEngine:
-    """The first container engine that answers.
-
-    Args:
-        settings: may name one.
-        needed: without, the most likely one is answered even when it is silent: it may come back.
-
-    Raises:
-        EngineUnavailable: none answers; the message lists what was tried.
-    """
-    places = engine_places(settings)
-    found = await discover(places)
-    if found.endpoint is None and not needed:
-        return DockerEngine(places[0].endpoint)
-    return DockerEngine(found.require())
-
-
-def engine_places(settings: Settings) -> list[Candidate]:
-    """Where engines are looked for, the likeliest first."""
-    return candidates(
-        explicit=settings.engine_url or None, environment=os.environ, home=settings.home, uid=os.getuid()
-    )
-
-
-def worker_image(settings: Settings, engine: DockerEngine) -> WorkerImage:
-    """The image that fits this code, on this engine."""
-    return WorkerImage(
-        engine.connection, cache_dir=settings.cache_dir / "wheels", base=settings.base_image or None
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +123,7 @@ async def start(settings: Settings, engine: DockerEngine) -> Orchestrator:
     Raises:
         PortsideError, StoreError, OSError: it can't start; nothing is left running.
     """
-    return await start_over(settings, Outside(engine, _image_of(settings, engine)))
+    return await start_over(settings, Outside(engine, image_of(settings, engine)))
 
 
 async def start_over(settings: Settings, outside: Outside) -> Orchestrator:
@@ -193,7 +152,7 @@ async def open_desk(settings: Settings, *, tools: bool) -> Orchestrator:
         desk = await _open_tools(base)
         if tools:
             await _fill(desk)
-        outside = Outside(engine, _image_of(settings, engine))
+        outside = Outside(engine, image_of(settings, engine))
         app = await _application(base, desk, await _open_jobs(base, desk, outside))
         return Orchestrator(settings, app, desk.registry, stack.pop_all())
 
@@ -265,7 +224,7 @@ async def open_state(settings: Settings, clock: SystemClock) -> Stores:
     Raises:
         PortsideError, StoreError, OSError: the master key or the database can't be used.
     """
-    master = await asyncio.to_thread(MasterKey.load, settings.home, _secret(settings.master_key))
+    master = await asyncio.to_thread(MasterKey.load, settings.home, secret_text(settings.master_key))
     return await open_stores(settings.database, sealer=AesGcmSealer(master), clock=clock)
 
 
@@ -413,9 +372,9 @@ async def _open_jobs(base: _Base, tools: _Tools, outside: Outside) -> _Jobs:
             stop_grace_s=settings.stop_grace_s,
         ),
     )
-    models = _models(settings, timeline, base.clock, outside.models)
+    models = models_of(settings, timeline, base.clock, outside.models)
     base.stack.push_async_callback(models.close)
-    native = _native(settings, models)
+    native = native_models_of(settings, models)
     base.stack.push_async_callback(native.close)
     return _Jobs(parts, tokens, sockets, supervisor, models, native, [supervisor.wake])
 
@@ -494,87 +453,6 @@ def _in_process(base: _Base, tools: _Tools, jobs: _Jobs, app: ASGIApp) -> InProc
     return InProcessJobs(jobs.parts, tokens=jobs.tokens, membership=tools.membership, run=run)
 
 
-def _image_of(settings: Settings, engine: DockerEngine) -> Callable[[], Awaitable[str]]:
-    """The image of jobs that name none: as set, else the worker image, built when it is not there."""
-    image = worker_image(settings, engine)
-    building = asyncio.Lock()
-
-    async def ready() -> str:
-        if settings.image:
-            return settings.image
-        async with building:
-            return await image.ensure()
-
-    return ready
-
-
-def _models(
-    settings: Settings, timeline: Timeline, clock: SystemClock, more: Mapping[str, ModelProvider]
-) -> ModelRouter:
-    async def on_wait(job_id: str, seconds: float, reason: str) -> None:
-        text = f"the model's provider asks to wait {seconds:.1f} s: {reason}"
-        await timeline.note(JobId(job_id), "log", level="warning", text=text)
-
-    return _router(settings, on_wait, clock, more)
-
-
-def check_model(settings: Settings, model: str) -> None:
-    """Refuse a model that no request could be answered with here.
-
-    Raises:
-        ModelError: it is unknown, its key is not set, or its script can't be used.
-    """
-
-    async def nobody_waits(_job_id: str, _seconds: float, _reason: str) -> None: ...
-
-    _router(settings, nobody_waits, SystemClock(), {}).check(model)
-
-
-def _router(
-    settings: Settings, on_wait: OnWait, clock: SystemClock, more: Mapping[str, ModelProvider]
-) -> ModelRouter:
-    """The models that can be asked here: scripts, and the providers that have a key or an address."""
-
-    def hosted(dialect: Literal["openai", "anthropic"]) -> OnDemand:
-        return OnDemand(lambda: _hosted(dialect, settings, on_wait, clock))
-
-    providers: dict[str, ModelProvider] = {"scripted": ScriptedModels()}
-    if settings.openai_api_key or settings.model_base_url:
-        providers["openai"] = hosted("openai")
-    if settings.anthropic_api_key or settings.model_base_url:
-        providers["anthropic"] = hosted("anthropic")
-    return ModelRouter({**providers, **more})
-
-
-def _native(settings: Settings, models: ModelRouter) -> NativeRouter:
-    """The same for agents that speak a provider's own dialect."""
-    answering: dict[str, NativeModels] = {"scripted": NeutralModels(models)}
-    base_url = settings.model_base_url or None
-    if settings.openai_api_key or base_url:
-        key = _secret(settings.openai_api_key) or ""
-        answering["openai"] = NativeUpstream("openai", api_key=key, base_url=base_url)
-    if settings.anthropic_api_key or base_url:
-        key = _secret(settings.anthropic_api_key) or ""
-        answering["anthropic"] = NativeUpstream("anthropic", api_key=key, base_url=base_url)
-    return NativeRouter(answering)
-
-
-def _hosted(
-    dialect: Literal["openai", "anthropic"], settings: Settings, on_wait: OnWait, clock: SystemClock
-) -> ModelProvider:
-    # The providers' libraries take a second to import, and many a run needs none of them.
-    from orchestrator.adapters.models.hosted import HostedModels
-    from orchestrator.adapters.models.retries import ProviderRetries
-
-    key = settings.openai_api_key if dialect == "openai" else settings.anthropic_api_key
-    return HostedModels(
-        dialect,
-        api_key=_secret(key) or "",
-        retries=ProviderRetries(on_wait, clock),
-        base_url=settings.model_base_url or None,
-    )
-
-
 async def _missing(stores: Stores, supervisor: Supervisor) -> str:
     """What keeps the service from working; "" when nothing does."""
     if not await stores.database.check():
@@ -585,7 +463,3 @@ async def _missing(stores: Stores, supervisor: Supervisor) -> str:
 def _known_secrets(settings: Settings) -> dict[str, str]:
     keys = {"OPENAI_API_KEY": settings.openai_api_key, "ANTHROPIC_API_KEY": settings.anthropic_api_key}
     return {name: key.get_secret_value() for name, key in keys.items() if key is not None}
-
-
-def _secret(value: SecretStr | None) -> str | None:
-    return value.get_secret_value() if value is not None else None

@@ -16,7 +16,7 @@ from orchestrator.cli.summary import table
 from orchestrator.settings import Settings
 
 if TYPE_CHECKING:
-    from orchestrator.main import WorkerImage
+    from orchestrator.wiring.engines import WorkerImage
 
 app = typer.Typer(name="image", help="The worker image.", no_args_is_help=True)
 
@@ -59,12 +59,12 @@ def list_images(as_json: AsJson = False) -> None:
 
 @asynccontextmanager
 async def _worker_image(settings: Settings) -> AsyncGenerator[WorkerImage]:
-    from orchestrator import main  # takes a second
+    from orchestrator.wiring import engines  # takes a second
 
     try:
-        engine = await main.open_engine(settings)
+        engine = await engines.open_engine(settings)
         try:
-            yield main.worker_image(settings, engine)
+            yield engines.worker_image(settings, engine)
         finally:
             await engine.close()
     except EngineError as error:

@@ -156,16 +156,17 @@ async def make_ready(settings: Settings, say: Say, needs: Needs) -> None:
 
 async def _ready(settings: Settings, say: Say, needs: Needs) -> DockerEngine:
     """Everything that can fail before anything runs; answers the engine."""
-    from orchestrator import main  # takes a second; a running orchestrator needs none of it
+    from orchestrator.wiring import engines  # takes a second; a running orchestrator needs none of it
+    from orchestrator.wiring.models import check_model
 
     try:
         prepare_home(settings.home)
         if needs.model:
-            main.check_model(settings, needs.model)
-        engine = await main.open_engine(settings, needed=needs.engine)
+            check_model(settings, needs.model)
+        engine = await engines.open_engine(settings, needed=needs.engine)
         try:
             if needs.engine and not settings.image:
-                await main.worker_image(settings, engine).ensure(say)
+                await engines.worker_image(settings, engine).ensure(say)
         except EngineError:
             await engine.close()
             raise

@@ -1,0 +1,1 @@
+"""What the composition root puts together from settings, in parts."""

@@ -1,0 +1,57 @@
+"""The container engine and its worker image, as the settings say."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+
+from container.adapters.docker.discovery import Candidate, candidates, discover
+from container.adapters.docker.engine import DockerEngine
+from container.adapters.docker.image import WorkerImage
+from orchestrator.settings import Settings
+
+
+async def open_engine(settings: Settings, *, needed: bool = True) -> DockerEngine:
+    """The first container engine that answers.
+
+    Args:
+        settings: may name one.
+        needed: without, the most likely one is answered even when it is silent: it may come back.
+
+    Raises:
+        EngineUnavailable: none answers; the message lists what was tried.
+    """
+    places = engine_places(settings)
+    found = await discover(places)
+    if found.endpoint is None and not needed:
+        return DockerEngine(places[0].endpoint)
+    return DockerEngine(found.require())
+
+
+def engine_places(settings: Settings) -> list[Candidate]:
+    """Where engines are looked for, the likeliest first."""
+    return candidates(
+        explicit=settings.engine_url or None, environment=os.environ, home=settings.home, uid=os.getuid()
+    )
+
+
+def worker_image(settings: Settings, engine: DockerEngine) -> WorkerImage:
+    """The image that fits this code, on this engine."""
+    return WorkerImage(
+        engine.connection, cache_dir=settings.cache_dir / "wheels", base=settings.base_image or None
+    )
+
+
+def image_of(settings: Settings, engine: DockerEngine) -> Callable[[], Awaitable[str]]:
+    """The image of jobs that name none: as set, else the worker image, built when it is not there."""
+    image = worker_image(settings, engine)
+    building = asyncio.Lock()
+
+    async def ready() -> str:
+        if settings.image:
+            return settings.image
+        async with building:
+            return await image.ensure()
+
+    return ready

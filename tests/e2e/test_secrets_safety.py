@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 
 from tests.support.command_line import ROOT, CommandLine
+from tests.support.orchestrator import Wired
 
 pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(300)]
 
+HUNTER = ROOT / "tests" / "support" / "secret_hunter.py"
+TOKEN = r"eyJhbGciOiJFZERTQSI[A-Za-z0-9_-]{10,}\.eyJ"  # {"alg":"EdDSA", as a job's token begins
 GRANTED = "granted-5e1f0c3b9a7d2468"
 UNGRANTED = "ungranted-0123456789abcdef"
 HUNT = """
@@ -31,7 +34,7 @@ def hunted(command_line: CommandLine, tmp_path: Path) -> tuple[dict[str, Any], s
         assert command_line.run("secrets", "set", name, stdin=value + "\n").exit_code == 0
     workspace = tmp_path / "w"
     workspace.mkdir()
-    shutil.copyfile(ROOT / "tests" / "support" / "secret_hunter.py", workspace / "hunter.py")
+    shutil.copyfile(HUNTER, workspace / "hunter.py")
     script = tmp_path / "script.yaml"
     script.write_text(HUNT)
     ran = command_line.run(
@@ -50,6 +53,13 @@ def hunted(command_line: CommandLine, tmp_path: Path) -> tuple[dict[str, Any], s
     diff = str(ran.lines[-1]["diff"])
     (line,) = re.findall(r"^\+(\{\"tried\".*)$", diff, re.MULTILINE)
     return json.loads(line), diff, ran.out + ran.err
+
+
+async def test_a_job_s_token_looks_as_it_is_hunted_for(orchestrator: Wired) -> None:
+    """PD-18: a package's example of some other token is no find, and ours is."""
+    worker = await orchestrator.worker()
+    assert re.match(TOKEN, worker.token)
+    assert TOKEN in HUNTER.read_text()
 
 
 def test_no_command_gets_at_the_token_a_key_or_an_ungranted_secret(
@@ -90,7 +100,7 @@ def test_no_command_gets_at_the_token_a_key_or_an_ungranted_secret(
     assert not [name for name in seen["environment"] if name.startswith("PORTSIDE")]
     for secret in (GRANTED, UNGRANTED):
         assert secret not in printed
-    assert not re.search(r"eyJ[A-Za-z0-9_-]{10,}\.eyJ", printed)
+    assert not re.search(TOKEN, printed)
 
 
 def test_logs_of_worker_and_orchestrator_hold_no_secret(
@@ -102,6 +112,6 @@ def test_logs_of_worker_and_orchestrator_hold_no_secret(
             continue
         data = file.read_bytes()
         assert UNGRANTED.encode() not in data, file
-        assert not re.search(rb"eyJ[A-Za-z0-9_-]{10,}\.eyJ", data), file
+        assert not re.search(TOKEN.encode(), data), file
         # The job's own files may hold what it was given: it wrote it there itself.
         assert GRANTED.encode() not in data, file

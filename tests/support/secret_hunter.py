@@ -19,7 +19,7 @@ import sys
 from collections import Counter
 
 LOOT = re.compile(
-    rb"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.|ungr[a]nted-[0-9a-f]{16}|dec[o]y-[0-9a-f]{8}"
+    rb"eyJhbGciOiJFZERTQSI[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.|ungr[a]nted-[0-9a-f]{16}|dec[o]y-[0-9a-f]{8}"
 )
 JOB = os.environ.get("HUNTER_JOB", "")
 DECOY = f"dec{'o'}y-{os.getpid():08x}"

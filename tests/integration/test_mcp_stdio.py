@@ -231,7 +231,7 @@ async def test_a_frame_glued_to_a_log_line_times_out_with_a_hint():
 
 async def test_a_server_that_writes_only_noise_fails_with_its_first_lines(tmp_path: Path):
     """BR-066: at its start timeout."""
-    entry = {**fakes.command(fakes.OnlyNoise, str(tmp_path / "pids")), "start_timeout_s": 0.7}
+    entry = {**fakes.command(fakes.OnlyNoise, str(tmp_path / "pids")), "start_timeout_s": 4.0}
     async with running({"s": entry}, wait=False) as found:
         await found.settled(state=ServerState.FAILED)
         assert "Hello, I am a web server" in found.status().reason

@@ -109,6 +109,7 @@ async def test_a_delivery_that_is_sent_again_is_taken_once_and_acknowledged_agai
     polling = asyncio.create_task(inbox.run())
     await eventually(lambda: inbox.waiting)
     taken = list(inbox.take())
+    inbox.shown()
     await eventually(lambda: len(transport.acknowledged) >= 2)
     polling.cancel()
     assert [one.delivery_id for one in [*taken, *inbox.take()]] == ["d"]

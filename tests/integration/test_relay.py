@@ -243,9 +243,9 @@ async def test_a_client_that_hangs_up_ends_the_provider_s_request(gpt: Relayed) 
     """BR-146 (g)."""
     gpt.provider.plan = [Say("hello there, this is long", cut_after=3, then="silence")]
     body = json.dumps({**BODY, "stream": True}).encode()
-    _, writer = await asyncio.open_connection("127.0.0.1", gpt.port())
+    reader, writer = await asyncio.open_connection("127.0.0.1", gpt.port())
     writer.write(written(f"Content-Length: {len(body)}", body=body))
-    await gpt.orchestrator.until(gpt.worker.job_id, lambda _job: bool(gpt.provider.seen))
+    await within(10.0, reader.readuntil(b"data:"))
     writer.close()
     await within(10.0, gpt.provider.closed.wait())
 

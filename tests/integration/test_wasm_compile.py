@@ -93,7 +93,9 @@ async def test_changed_machine_code_is_made_anew_never_loaded(tmp_path: Path, sp
         await load_wasm_tool(CALC, shop.runtime)
     path = next((tmp_path / "cache").glob(f"*{spoiled}"))
     good = path.read_bytes()
-    path.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
+    changed = tmp_path / "changed"
+    changed.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
+    changed.replace(path)  # not in place: machine code that is still loaded lies in memory mapped from it
     async with workshop(tmp_path) as shop:
         assert (await load_wasm_tool(CALC, shop.runtime)).state is ToolState.ACTIVE
     assert path.read_bytes() == good or spoiled == ".cwasm"

@@ -19,6 +19,7 @@ SOCKET_NAME = "s"
 TOKEN_NAME = "token"  # noqa: S105 - a file's name
 _MAX_PATH_BYTES = 107
 _BACKLOG = 128
+_LAST_ANSWERS_S = 2.0
 
 
 class OfJob:
@@ -97,7 +98,10 @@ class UnixSocket:
         for connection in list(listening.state.connections):
             connection.shutdown()
         if listening.state.tasks:
-            await asyncio.wait(list(listening.state.tasks), timeout=2.0)
+            _, late = await asyncio.wait(list(listening.state.tasks), timeout=_LAST_ANSWERS_S)
+            for request in late:
+                request.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
         self._path.unlink(missing_ok=True)
 
 

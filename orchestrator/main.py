@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 
 from container.adapters.docker.engine import DockerEngine
 from container.engine.port import SandboxEngine
+from container.engine.sandbox import WorkerStart
 from orchestrator.adapters.blobs.files import FileBlobStore
 from orchestrator.adapters.db.network_store import SqlNetworkStore
 from orchestrator.adapters.db.stores import Stores, open_stores
@@ -61,7 +62,7 @@ from orchestrator.services.timeline import Timeline
 from orchestrator.services.tokens import TokenService
 from orchestrator.services.tool_desk import ToolDesk
 from orchestrator.settings import Settings
-from orchestrator.wiring.engines import engine_places, image_of
+from orchestrator.wiring.engines import engine_places, starts_of
 from orchestrator.wiring.models import models_of, native_models_of, secret_text
 from tool_registry.execution import Surroundings, ToolExecutor
 from tool_registry.mcp.config import load_config
@@ -106,12 +107,12 @@ class Outside:
     """What an orchestrator is given beside its settings.
 
     Attributes:
-        image: answers the image of jobs that name none, made ready if need be.
+        start_in: answers how the worker is started in an image; empty names that of jobs that name none.
         models: providers in place of built-in ones, by the prefix of their models' names.
     """
 
     engine: SandboxEngine
-    image: Callable[[], Awaitable[str]]
+    start_in: Callable[[str], Awaitable[WorkerStart]]
     models: Mapping[str, ModelProvider] = field(default_factory=dict[str, ModelProvider])
 
 
@@ -123,7 +124,7 @@ async def start(settings: Settings, engine: DockerEngine) -> Orchestrator:
     Raises:
         PortsideError, StoreError, OSError: it can't start; nothing is left running.
     """
-    return await start_over(settings, Outside(engine, image_of(settings, engine)))
+    return await start_over(settings, Outside(engine, starts_of(settings, engine).start_in))
 
 
 async def start_over(settings: Settings, outside: Outside) -> Orchestrator:
@@ -152,7 +153,7 @@ async def open_desk(settings: Settings, *, tools: bool) -> Orchestrator:
         desk = await _open_tools(base)
         if tools:
             await _fill(desk)
-        outside = Outside(engine, image_of(settings, engine))
+        outside = Outside(engine, starts_of(settings, engine).start_in)
         app = await _application(base, desk, await _open_jobs(base, desk, outside))
         return Orchestrator(settings, app, desk.registry, stack.pop_all())
 
@@ -354,7 +355,7 @@ async def _open_jobs(base: _Base, tools: _Tools, outside: Outside) -> _Jobs:
         engine=outside.engine,
         tokens=tokens,
         sockets=sockets,
-        settings=LaunchSettings(base.instance, outside.image, settings.stop_grace_s),
+        settings=LaunchSettings(base.instance, outside.start_in, settings.stop_grace_s),
     )
     supervisor = Supervisor(
         parts,

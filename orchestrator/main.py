@@ -52,6 +52,7 @@ from orchestrator.services.network_sweep import Arrivals, NetworkSweep
 from orchestrator.services.network_tools import OWNER as NETWORK_OWNER
 from orchestrator.services.network_tools import network_tools
 from orchestrator.services.outputs import Outputs
+from orchestrator.services.recovery import Recovery, RecoverySettings
 from orchestrator.services.reports import WorkerReports
 from orchestrator.services.secrets import SecretService
 from orchestrator.services.starting_files import StartingFiles
@@ -356,10 +357,17 @@ async def _open_jobs(base: _Base, tools: _Tools, outside: Outside) -> _Jobs:
         sockets=sockets,
         settings=LaunchSettings(base.instance, outside.image, settings.stop_grace_s),
     )
+    recovery = Recovery(
+        base.blobs,
+        timeline,
+        engine=outside.engine,
+        settings=RecoverySettings(base.instance, outside.image, settings.cache_dir / "recovery"),
+    )
     supervisor = Supervisor(
         parts,
         engine=outside.engine,
         launcher=launcher,
+        recovery=recovery,
         sockets=sockets,
         membership=tools.membership,
         settings=SupervisorSettings(

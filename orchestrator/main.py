@@ -16,6 +16,7 @@ from container.engine.port import SandboxEngine
 from orchestrator.adapters.blobs.files import FileBlobStore
 from orchestrator.adapters.db.network_store import SqlNetworkStore
 from orchestrator.adapters.db.stores import Stores, open_stores
+from orchestrator.adapters.files.agent_text import FileAgentText
 from orchestrator.adapters.files.watch import WatchedFolders
 from orchestrator.adapters.ids.uuid7 import Uuid7Ids
 from orchestrator.adapters.models.native_router import NativeRouter
@@ -34,6 +35,8 @@ from orchestrator.http.problems import problem_of
 from orchestrator.http.worker_routes import WorkerServices
 from orchestrator.ports.models import ModelProvider
 from orchestrator.services.active_jobs import ActiveJobs
+from orchestrator.services.agent_desk import AgentDesk
+from orchestrator.services.agent_file import AgentFile
 from orchestrator.services.audit_log import AuditLog
 from orchestrator.services.budgets import Budgets
 from orchestrator.services.catalogues import Catalogues
@@ -161,7 +164,7 @@ async def _wire(settings: Settings, outside: Outside, stack: AsyncExitStack) -> 
     base = await _open_base(settings, stack)
     tools = await _open_tools(base)
     await _fill(tools)
-    live = LiveTools(_watch(settings), [tools.desk.refresh, tools.mcp_file.reload])
+    live = LiveTools(_watch(settings), [tools.desk.refresh, tools.mcp_file.reload, tools.agent_file.reload])
     live.start()
     stack.push_async_callback(live.close)
     jobs = await _open_jobs(base, tools, outside)
@@ -195,10 +198,10 @@ async def _fill(tools: _Tools) -> None:
 
 
 def _watch(settings: Settings) -> WatchedFolders:
-    """Hints about the tools directory and the file of MCP servers; the database beside it says nothing."""
+    """Hints about tools and the files of MCP servers and agents; the database beside them says nothing."""
 
     def wanted(path: Path) -> bool:
-        return path.parent == settings.tools_dir or path == settings.mcp_file
+        return path.parent == settings.tools_dir or path in {settings.mcp_file, settings.agents_file}
 
     return WatchedFolders([settings.home, settings.tools_dir], wanted)
 
@@ -269,6 +272,7 @@ class _Tools:
     outputs: Outputs
     audit: AuditLog
     network: NetworkService
+    agent_file: AgentFile
     arrivals: Arrivals
 
 
@@ -316,7 +320,20 @@ async def _open_tools(base: _Base) -> _Tools:
     base.stack.push_async_callback(logins.close)
     mcp_file = McpServerFile(mcp, settings.mcp_file, logins=logins, resolve_secret=stores.secrets.get)
     membership = NetworkMembership(network)
-    return _Tools(registry, executor, desk, mcp, mcp_file, membership, outputs, audit, network, arrivals)
+    agent_file = await _open_agents(base, network)
+    return _Tools(
+        registry, executor, desk, mcp, mcp_file, membership, outputs, audit, network, agent_file, arrivals
+    )
+
+
+async def _open_agents(base: _Base, network: NetworkService) -> AgentFile:
+    """The default network and agent, and those of the file."""
+    settings = base.settings
+    file = AgentFile(network.agents, FileAgentText(settings.agents_file), base.clock)
+    await file.reload()
+    await network.ensure_network(settings.network)
+    await network.ensure_agent(settings.network, settings.agent)
+    return file
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,6 +399,8 @@ async def _open_jobs(base: _Base, tools: _Tools, outside: Outside) -> _Jobs:
 def _services(base: _Base, tools: _Tools, jobs: _Jobs, gate: OperatorGate) -> AppServices:
     settings, stores = base.settings, base.stores
     budgets = Budgets(stores.jobs)
+    operator_jobs = JobService(jobs.parts, jobs.wake, models=jobs.models, secrets=base.secrets)
+    agents = AgentDesk(tools.network.agents, tools.agent_file, operator_jobs, base.clock)
     reports = WorkerReports(
         jobs.parts,
         membership=tools.membership,
@@ -410,7 +429,8 @@ def _services(base: _Base, tools: _Tools, jobs: _Jobs, gate: OperatorGate) -> Ap
         ),
         operators=OperatorServices(
             gate=gate,
-            jobs=JobService(jobs.parts, jobs.wake, models=jobs.models, secrets=base.secrets),
+            jobs=operator_jobs,
+            agents=agents,
             timeline=jobs.parts.timeline,
             audit=stores.audit,
             audit_log=tools.audit,
@@ -423,6 +443,7 @@ def _services(base: _Base, tools: _Tools, jobs: _Jobs, gate: OperatorGate) -> Ap
             tools.mcp_file,
             Statistics(stores.audit, tools.audit, tools.registry),
         ),
+        agents=agents,
         executions=executions,
         secrets=base.secrets,
         models=ModelService(jobs.models, tools.outputs, tools.membership, budgets),

@@ -15,8 +15,10 @@ from wasm_tools.causes import Cause, Failure, classify
 from wasm_tools.direct import TooLong, call_execute, call_text
 from wasm_tools.engine import TICK_S, WasmEngine
 from wasm_tools.host import Host, HostDenied, RefusingHost
+from wasm_tools.host_functions import SleepDenied
+from wasm_tools.lifted import TooMuchHanded
 from wasm_tools.limits import Limits
-from wasm_tools.link import SleepDenied, make_linker, sealed_wasi
+from wasm_tools.link import CallLinker, sealed_wasi
 from wasm_tools.state import CallState
 from wasm_tools.surface import TOOL_INTERFACE, Surface
 from wasm_tools.typed import TypedExport, call_export
@@ -83,7 +85,10 @@ class Guest:
     ) -> Answer | Failure:
         """Call a function of another world. Never raises what a guest or a host function can provoke."""
         try:
-            result = self._run(state, host, lambda store, one: call_export(store, one, export, params))
+            most = state.limits.result_bytes
+            result = self._run(
+                state, host, lambda store, one: call_export(store, one, export, params, max_bytes=most)
+            )
         except NoJson as error:
             return Answer(f"the arguments fit the schema, but {error}", is_error=True)
         if isinstance(result, Failure):
@@ -110,7 +115,7 @@ class Guest:
     def _run(self, state: CallState, host: Host, work: Callable[[Store, Instance], Any]) -> Any:
         if state.has_to_end():
             return _ended(state)
-        linker = make_linker(self._engine.engine, self._surface, state, host, self._now_ms)
+        linker = CallLinker(self._engine.engine, self._surface, state, host, self._now_ms)
         try:
             with self._engine.ticking(), Store(self._engine.engine) as store:
                 check = _arm(store, state, wasi=self._surface.uses_wasi)
@@ -174,6 +179,8 @@ def _export(store: Store, instance: Instance, function: str) -> Func:
 def _failure(state: CallState, error: WasmtimeError) -> Failure:
     if state.has_to_end():
         return _ended(state)
+    if isinstance(state.host_failure, TooMuchHanded):
+        return Failure(Cause.LIMIT, f"The tool handed its host {state.host_failure} in one call.")
     if state.host_failure is not None:
         ours = not isinstance(state.host_failure, HostDenied | SleepDenied)
         words = "a host function failed" if ours else str(state.host_failure)

@@ -16,12 +16,10 @@ from wasmtime import Store, WasmtimeError
 from wasmtime import _ffi as ffi  # values in the library's own form have no public name
 from wasmtime.component import Func
 
+from wasm_tools.lowered import option, record, text
+
 _CALL = cast("Any", ffi.wasmtime_component_func_call)  # pyright: ignore[reportUnknownMemberType]
-_BOXED = cast("Any", ffi.wasmtime_component_val_new)  # pyright: ignore[reportUnknownMemberType]
 _VALUE = cast("Any", ffi.wasmtime_component_val_t)
-_STRING = ffi.WASMTIME_COMPONENT_STRING.value
-_OPTION = ffi.WASMTIME_COMPONENT_OPTION.value
-_RECORD = ffi.WASMTIME_COMPONENT_RECORD.value
 
 
 class TooLong(Exception):
@@ -41,9 +39,10 @@ def call_execute(
         TooLong: one of them has more than `max_bytes` in UTF-8.
         WasmtimeError: as any call.
     """
-    texts = params.encode(), None if context is None else context.encode()
+    said = option(None if context is None else text(context.encode()))
+    fill = record((b"params", text(params.encode())), (b"context", said))
     request = (_VALUE * 1)()
-    _fill_request(request[0], *texts)
+    fill(request[0])
     try:
         response = _called(store, function, request, 1)
         try:
@@ -77,26 +76,6 @@ def _called(store: Store, function: Func, arguments: Any, count: int) -> Any:
     if error:
         raise WasmtimeError._from_ptr(error)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     return result
-
-
-def _fill_request(value: Any, params: bytes, context: bytes | None) -> None:
-    value.kind = _RECORD
-    ffi.wasmtime_component_valrecord_new_uninit(byref(value.of.record), 2)
-    fields = value.of.record.data
-    fields[0].name = ffi.bytes_to_capi(b"params")
-    _fill_string(fields[0].val, params)
-    fields[1].name = ffi.bytes_to_capi(b"context")
-    fields[1].val.kind = _OPTION
-    fields[1].val.of.option = None
-    if context is not None:
-        inner = _VALUE()
-        _fill_string(inner, context)
-        fields[1].val.of.option = _BOXED(byref(inner))
-
-
-def _fill_string(value: Any, text: bytes) -> None:
-    value.kind = _STRING
-    value.of.string = ffi.bytes_to_capi(text)
 
 
 def _optional(value: Any, max_bytes: int) -> str | None:

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 from wasmtime import Store, WasmtimeError
-from wasmtime.component import Component, Func
+from wasmtime.component import Component, Func, Record
 
 from tests.support.wasm.guests import TEXT_SCHEMA, Source, build
 from wasm_tools.direct import TooLong, call_execute, call_text
 from wasm_tools.engine import WasmEngine
 from wasm_tools.host import RefusingHost
 from wasm_tools.limits import Limits
-from wasm_tools.link import make_linker, make_record
+from wasm_tools.link import CallLinker
 from wasm_tools.state import CallState
 from wasm_tools.surface import TOOL_INTERFACE, read_surface
 
@@ -48,7 +48,7 @@ MANY_ANSWERS = Source(
 def opened(engine: WasmEngine, component: Component, function: str) -> Generator[tuple[Store, Func]]:
     """A function of a fresh instance."""
     state = CallState(Limits(), time.monotonic() + 60)
-    linker = make_linker(
+    linker = CallLinker(
         engine.engine, read_surface(engine.engine, component), state, RefusingHost(), lambda: 0
     )
     with Store(engine.engine) as store:
@@ -71,7 +71,9 @@ def said(call: Callable[[], Called]) -> Called:
 
 
 def stock(store: Store, function: Func, params: str, context: str | None) -> Called:
-    response: Any = function(store, make_record(params=params, context=context))
+    request = Record()
+    request.params, request.context = params, context  # type: ignore[attr-defined] - the binding's way
+    response: Any = function(store, request)
     return response.output, response.error
 
 

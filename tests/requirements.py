@@ -52,6 +52,7 @@ REQUIREMENTS: dict[str, str] = {
     "PD-30": "The bridge gives any MCP client in the container the job's tools, live, and holds no secret.",
     "PD-31": "Native model requests pass through with the key added outside, held to the job's model and budget.",
     "PD-32": "A command runs as the agent in the loop's place and ends as any job does.",
+    "PD-50": "The changes of a job whose worker is gone are recovered from its container, once, and safely.",
     "PD-40": "A tool's author begins, builds and tries it with one command each, in the sandbox that jobs get.",
     "BR-001": "A patch keeps a file's line endings.",
     "BR-003": "A patch keeps a missing final newline.",

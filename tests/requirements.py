@@ -49,7 +49,7 @@ REQUIREMENTS: dict[str, str] = {
     "PD-21": "Arguments are changed only by rule or opted-in policy, and every change is recorded.",
     "PD-22": "A tool owner is told how each provider sees a tool: each change, and each refusal with its fix.",
     "PD-23": "Every kind of result reaches model and operator: bounded, redacted, nothing dropped silently.",
-    "PD-40": "Agents come from a file, an operator or their first job; one manages each, a broken file changes none.",
+    "PD-60": "Agents come from a file, an operator or their first job; one manages each, a broken file changes none.",
     "PD-30": "The bridge gives any MCP client in the container the job's tools, live, and holds no secret.",
     "PD-31": "Native model requests pass through with the key added outside, held to the job's model and budget.",
     "PD-32": "A command runs as the agent in the loop's place and ends as any job does.",

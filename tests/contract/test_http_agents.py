@@ -1,4 +1,4 @@
-"""PD-40: agents over the operator API, from `agents.yaml` as it changes, and in the jobs that run as them."""
+"""PD-60: agents over the operator API, from `agents.yaml` as it changes, and in the jobs that run as them."""
 
 from __future__ import annotations
 

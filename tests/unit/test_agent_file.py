@@ -1,4 +1,4 @@
-"""PD-40: `agents.yaml` defines agents, follows changes, and says where it is wrong."""
+"""PD-60: `agents.yaml` defines agents, follows changes, and says where it is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PD-40, PD-14: agents on the command line."""
+"""PD-60, PD-14: agents on the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PD-40: an agent has one manager, and goes only when nothing is left undone without it."""
+"""PD-60: an agent has one manager, and goes only when nothing is left undone without it."""
 
 from __future__ import annotations
 

@@ -51,6 +51,7 @@ REQUIREMENTS: dict[str, str] = {
     "PD-23": "Every kind of result reaches model and operator: bounded, redacted, nothing dropped silently.",
     "PD-30": "The bridge gives any MCP client in the container the job's tools, live, and holds no secret.",
     "PD-31": "Native model requests pass through with the key added outside, held to the job's model and budget.",
+    "PD-43": "Agents from outside come in over MCP with tokens of their own, as members while a session lasts.",
     "PD-32": "A command runs as the agent in the loop's place and ends as any job does.",
     "BR-001": "A patch keeps a file's line endings.",
     "BR-003": "A patch keeps a missing final newline.",

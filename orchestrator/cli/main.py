@@ -11,6 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from orchestrator.cli import (
+    agent_tokens,
     doctor,
     first_calls,
     image_commands,
@@ -33,6 +34,7 @@ app.add_typer(jobs_commands.app)
 app.add_typer(tools_commands.app)
 app.add_typer(mcp_commands.app)
 app.add_typer(secrets_commands.app)
+app.add_typer(agent_tokens.app)
 app.add_typer(image_commands.app)
 app.command("doctor")(doctor.doctor)
 

@@ -21,6 +21,7 @@ from orchestrator.services.active_jobs import ActiveJobs
 from orchestrator.services.in_process import InProcessJobs
 from orchestrator.services.jobs import JobParts
 from orchestrator.services.launching import Launcher, LaunchSettings
+from orchestrator.services.recovery import Recovery, RecoverySettings
 from orchestrator.services.supervisor import Supervisor, SupervisorSettings
 from orchestrator.services.timeline import Timeline
 from orchestrator.services.tokens import TokenService
@@ -83,6 +84,12 @@ async def open_jobs(base: Base, tools: Tools, outside: Outside) -> Jobs:
         parts,
         engine=outside.engine,
         launcher=launcher,
+        recovery=Recovery(
+            base.blobs,
+            timeline,
+            engine=outside.engine,
+            settings=RecoverySettings(base.instance, outside.image, settings.cache_dir / "recovery"),
+        ),
         sockets=sockets,
         membership=tools.membership,
         settings=SupervisorSettings(

@@ -72,15 +72,19 @@ class HttpListener:
             server = await loop.create_server(protocol, sock=bound, backlog=_BACKLOG)
         self._listening = _Listening(server, state)
 
-    async def close(self) -> bool:
+    @property
+    def listening(self) -> bool:
+        """Whether it was opened and not closed to the end."""
+        return self._listening is not None
+
+    async def close(self) -> None:
         """Stop listening; requests under way are cut off after a moment.
 
-        Returns:
-            False when it did not listen.
+        A close that is cut off itself can be repeated.
         """
-        listening, self._listening = self._listening, None
+        listening = self._listening
         if listening is None:
-            return False
+            return
         listening.server.close()
         for connection in list(listening.state.connections):
             connection.shutdown()
@@ -89,4 +93,4 @@ class HttpListener:
             for request in late:
                 request.cancel()
             await asyncio.gather(*late, return_exceptions=True)
-        return True
+        self._listening = None

@@ -47,8 +47,12 @@ class UnixSocket:
             raise
 
     async def close(self) -> None:
-        """Stop listening; requests under way are cut off after a moment."""
-        if await self._listener.close():
+        """Stop listening; requests under way are cut off after a moment.
+
+        A close that is cut off itself can be repeated.
+        """
+        if self._listener.listening:
+            await self._listener.close()
             self._path.unlink(missing_ok=True)
 
 
@@ -113,11 +117,12 @@ class UnixJobSockets:
         (self._directory(job_id) / TOKEN_NAME).unlink(missing_ok=True)
 
     async def close(self, job_id: str) -> None:
-        """Stop listening and remove the directory."""
-        listening = self._open.pop(job_id, None)
+        """Stop listening and remove the directory; one that is cut off can be asked for again."""
+        listening = self._open.get(job_id)
         if listening is not None:
             await listening.close()
         await asyncio.to_thread(shutil.rmtree, self._directory(job_id), ignore_errors=True)
+        self._open.pop(job_id, None)
 
     async def close_all(self) -> None:
         """Stop listening everywhere; directories stay for the run that comes after."""

@@ -146,7 +146,7 @@ async def test_schemas_leave_byte_for_byte_as_their_owner_wrote_them(service: Wi
     worker = await service.worker()
     path, token = f"/worker/{worker.job_id}/mcp", worker.token
     headers = HEADERS | {"Authorization": f"Bearer {token}", "MCP-Protocol-Version": version}
-    meta = {
+    meta: dict[str, Any] = {
         "io.modelcontextprotocol/protocolVersion": version,
         "io.modelcontextprotocol/clientCapabilities": {},
     }

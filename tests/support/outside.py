@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 from mcp import Client
@@ -46,7 +46,7 @@ class Agent:
                 text, problem["code"] if problem else text.partition('"code":"')[2].partition('"')[0]
             )
         assert isinstance(result.structured_content, dict)
-        return result.structured_content
+        return cast("dict[str, Any]", result.structured_content)
 
     async def instance_id(self) -> str:
         return (await self("network_whoami"))["instance"]["instance_id"]

@@ -15,6 +15,7 @@ pytest_plugins = [
     "tests.support.stores",
     "tests.support.tool_box",
     "tests.support.tool_workspace",
+    "tests.support.wasm.projects",
 ]
 
 

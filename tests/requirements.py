@@ -54,6 +54,7 @@ REQUIREMENTS: dict[str, str] = {
     "PD-43": "Agents from outside come in over MCP with tokens of their own, as members while a session lasts.",
     "PD-32": "A command runs as the agent in the loop's place and ends as any job does.",
     "PD-50": "The changes of a job whose worker is gone are recovered from its container, once, and safely.",
+    "PD-40": "A tool's author begins, builds and tries it with one command each, in the sandbox that jobs get.",
     "BR-001": "A patch keeps a file's line endings.",
     "BR-003": "A patch keeps a missing final newline.",
     "BR-005": "Adding never overwrites.",

@@ -17,6 +17,7 @@ from orchestrator.cli import (
     image_commands,
     jobs_commands,
     mcp_commands,
+    project_commands,
     run_command,
     secrets_commands,
     serve,
@@ -30,6 +31,9 @@ app.command("run")(run_command.run)
 app.command("serve")(serve.serve)
 jobs_commands.app.command("contract")(first_calls.contract)
 tools_commands.app.command("stats")(first_calls.stats)
+tools_commands.app.command("new")(project_commands.new)
+tools_commands.app.command("build")(project_commands.build)
+tools_commands.app.command("test")(project_commands.try_tool)
 app.add_typer(jobs_commands.app)
 app.add_typer(tools_commands.app)
 app.add_typer(mcp_commands.app)

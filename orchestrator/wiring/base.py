@@ -16,6 +16,7 @@ from orchestrator.services.secrets import SecretService
 from orchestrator.services.signing import TokenSigner
 from orchestrator.settings import Settings
 from orchestrator.wiring.models import secret_text
+from tool_registry.clock import Clock
 from tool_registry.redaction import Redactor
 from wasm_tools.cache import load_or_create_key
 from wasm_tools.runtime import WasmRuntime
@@ -74,7 +75,7 @@ async def open_state(settings: Settings, clock: SystemClock) -> Stores:
     return await open_stores(settings.database, sealer=AesGcmSealer(master), clock=clock)
 
 
-async def open_wasm(settings: Settings, clock: SystemClock) -> WasmRuntime:
+async def open_wasm(settings: Settings, clock: Clock) -> WasmRuntime:
     """What compiles and runs WASM tools."""
     key = await asyncio.to_thread(load_or_create_key, settings.home / "keys" / "wasm-cache.key")
     return WasmRuntime(cache_dir=settings.cache_dir / "wasm", cache_key=key, clock=clock)

@@ -45,8 +45,7 @@ class Agent:
             raise Refused(
                 text, problem["code"] if problem else text.partition('"code":"')[2].partition('"')[0]
             )
-        assert isinstance(result.structured_content, dict)
-        return cast("dict[str, Any]", result.structured_content)
+        return cast("dict[str, Any]", result.model_dump(mode="json")["structured_content"])
 
     async def instance_id(self) -> str:
         return (await self("network_whoami"))["instance"]["instance_id"]

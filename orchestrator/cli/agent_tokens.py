@@ -13,12 +13,10 @@ from orchestrator.cli.session import desk_for
 from orchestrator.cli.summary import table
 from orchestrator.settings import Settings
 
-app = typer.Typer(name="agents", help="Agents of the networks.", no_args_is_help=True)
 Network = Annotated[str, typer.Option("--network", help="Of the agent; PORTSIDE_NETWORK unless given.")]
 Days = Annotated[float, typer.Option("--days", help="How long the token is good; at most 366.")]
 
 
-@app.command()
 def token(
     name: Annotated[str, typer.Argument(metavar="NAME")],
     network: Network = "",
@@ -37,7 +35,6 @@ def token(
     finish(work())
 
 
-@app.command()
 def tokens(as_json: AsJson = False) -> None:
     """List the tokens that were given out."""
     settings, output = settings_from_environment(), Output(as_json)
@@ -61,7 +58,6 @@ def tokens(as_json: AsJson = False) -> None:
     finish(work())
 
 
-@app.command()
 def revoke(
     ids: Annotated[list[str], typer.Argument(metavar="TOKEN...")],
     as_json: AsJson = False,

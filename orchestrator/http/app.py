@@ -18,6 +18,7 @@ from orchestrator.http.failures import Failures
 from orchestrator.http.llm_routes import llm_router
 from orchestrator.http.mcp_route import McpRoute, McpServices
 from orchestrator.http.native_routes import native_router
+from orchestrator.http.operator_agents import agents_router
 from orchestrator.http.operator_jobs import OperatorServices, jobs_router
 from orchestrator.http.operator_secrets import secrets_router
 from orchestrator.http.operator_tokens import tokens_router
@@ -34,6 +35,7 @@ from orchestrator.http.problems import (
 from orchestrator.http.worker_routes import WorkerServices, worker_router
 from orchestrator.ports.errors import OwnerMissing, StoreUnavailable
 from orchestrator.ports.ids import Ids
+from orchestrator.services.agent_desk import AgentDesk
 from orchestrator.services.executions import ExecutionService
 from orchestrator.services.llm import ModelService
 from orchestrator.services.native_models import NativeModelService
@@ -59,6 +61,7 @@ class AppServices:
     worker: WorkerServices
     operators: OperatorServices
     tools: ToolServices
+    agents: AgentDesk
     secrets: SecretService
     executions: ExecutionService
     models: ModelService
@@ -96,6 +99,7 @@ def create_api(services: AppServices) -> FastAPI:
     app.include_router(native_router(services.worker.tokens, services.native))
     app.include_router(jobs_router(services.operators))
     app.include_router(tools_router(services.tools))
+    app.include_router(agents_router(services.operators.gate, services.agents))
     app.include_router(secrets_router(services.operators.gate, services.secrets))
     operators = services.operators
     app.include_router(tokens_router(operators.gate, services.mcp.tokens, operators.defaults.network))

@@ -71,10 +71,7 @@ async def open_jobs(base: Base, tools: Tools, outside: Outside) -> Jobs:
     tools.arrivals.listen(timeline.wake_all)
     active = ActiveJobs(stores.jobs, base.clock)
     parts = JobParts(stores.jobs, active, base.blobs, stores.deliveries, timeline, base.clock, base.ids)
-    tokens = TokenService(
-        stores.signing_keys, active, base.clock, base.ids, lifetime_s=settings.token_lifetime_s
-    )
-    await tokens.load_keys()
+    tokens = TokenService(base.signer, active, base.clock, lifetime_s=settings.token_lifetime_s)
     sockets = UnixJobSockets(socket_root(base.instance), mark=SOCKET_JOB)
     base.stack.push_async_callback(sockets.close_all)
     launcher = Launcher(

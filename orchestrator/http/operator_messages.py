@@ -213,6 +213,7 @@ class ToolSummary(BaseModel):
     hosted: bool
     hidden_reason: str
     hidden_because: str
+    problem: str
 
     @classmethod
     def of(cls, view: ToolView) -> ToolSummary:
@@ -230,10 +231,11 @@ class ToolDetail(ToolSummary):
     idempotent: bool
     destructive: bool
     grants: list[str] = []
+    wants: list[str] = []
 
-    def granting(self, grants: Sequence[str]) -> ToolDetail:
-        """The same, with what the tool may reach."""
-        return self.model_copy(update={"grants": list(grants)})
+    def granting(self, grants: Sequence[str], wants: Sequence[str]) -> ToolDetail:
+        """The same, with what the tool may reach, and what it asks for beyond."""
+        return self.model_copy(update={"grants": list(grants), "wants": list(wants)})
 
     @classmethod
     def of(cls, view: ToolView) -> ToolDetail:
@@ -264,6 +266,7 @@ def _summary(view: ToolView) -> dict[str, Any]:
         "hosted": not view.hidden,
         "hidden_reason": view.hidden,
         "hidden_because": view.because,
+        "problem": view.problem,
     }
 
 
@@ -307,6 +310,12 @@ class WasmRequest(OperatorRequest):
     wasm: str
     sidecar: str | None = None
     agreed: bool = False
+
+
+class AgreeRequest(OperatorRequest):
+    """What a WASM tool's file asks for beyond what was agreed to, as a person has seen it."""
+
+    asks: list[str]
 
 
 class SidecarRequest(OperatorRequest):

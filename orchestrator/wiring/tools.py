@@ -8,6 +8,7 @@ from pathlib import Path
 
 from orchestrator.adapters.db.network_store import SqlNetworkStore
 from orchestrator.adapters.files.watch import WatchedFolders
+from orchestrator.services.agreements import Agreements
 from orchestrator.services.audit_log import AuditLog
 from orchestrator.services.membership import NetworkMembership
 from orchestrator.services.network import NetworkService
@@ -79,7 +80,14 @@ async def open_tools(base: Base) -> Tools:
         file=StartingFiles(stores.jobs, base.blobs).read,
         invoke=executor.execute,
     )
-    desk = ToolDesk(registry, by_hand, WasmFiles(wasm, outside), base.ids, tools_dir=settings.tools_dir)
+    desk = ToolDesk(
+        registry,
+        by_hand,
+        WasmFiles(wasm, outside),
+        base.ids,
+        tools_dir=settings.tools_dir,
+        agreements=Agreements(settings.home / "agreed"),
+    )
     mcp = McpServers(
         await asyncio.to_thread(load_config, settings.mcp_file),
         on_tools=lambda owner, offers, instructions: registry.replace(

@@ -83,6 +83,11 @@ class Settings(BaseSettings):
         return self.home / "mcp.json"
 
     @property
+    def agents_file(self) -> Path:
+        """Agents that a file defines."""
+        return self.home / "agents.yaml"
+
+    @property
     def cache_dir(self) -> Path:
         """What can be made again."""
         return self.home / "cache"

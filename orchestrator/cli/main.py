@@ -11,6 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from orchestrator.cli import (
+    agents_commands,
     doctor,
     first_calls,
     image_commands,
@@ -37,6 +38,7 @@ app.add_typer(jobs_commands.app)
 app.add_typer(tools_commands.app)
 app.add_typer(mcp_commands.app)
 app.add_typer(secrets_commands.app)
+app.add_typer(agents_commands.app)
 app.add_typer(image_commands.app)
 app.command("doctor")(doctor.doctor)
 

@@ -17,6 +17,7 @@ from orchestrator.http.execute_route import ExecuteRoute, describe_execute
 from orchestrator.http.failures import Failures
 from orchestrator.http.llm_routes import llm_router
 from orchestrator.http.native_routes import native_router
+from orchestrator.http.operator_agents import agents_router
 from orchestrator.http.operator_jobs import OperatorServices, jobs_router
 from orchestrator.http.operator_secrets import secrets_router
 from orchestrator.http.operator_tools import ToolServices, tools_router
@@ -32,6 +33,7 @@ from orchestrator.http.problems import (
 from orchestrator.http.worker_routes import WorkerServices, worker_router
 from orchestrator.ports.errors import OwnerMissing, StoreUnavailable
 from orchestrator.ports.ids import Ids
+from orchestrator.services.agent_desk import AgentDesk
 from orchestrator.services.executions import ExecutionService
 from orchestrator.services.llm import ModelService
 from orchestrator.services.native_models import NativeModelService
@@ -57,6 +59,7 @@ class AppServices:
     worker: WorkerServices
     operators: OperatorServices
     tools: ToolServices
+    agents: AgentDesk
     secrets: SecretService
     executions: ExecutionService
     models: ModelService
@@ -93,6 +96,7 @@ def create_api(services: AppServices) -> FastAPI:
     app.include_router(native_router(services.worker.tokens, services.native))
     app.include_router(jobs_router(services.operators))
     app.include_router(tools_router(services.tools))
+    app.include_router(agents_router(services.operators.gate, services.agents))
     app.include_router(secrets_router(services.operators.gate, services.secrets))
     _health_routes(app, services.ready)
     app.add_exception_handler(PortsideError, on_portside_error)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from orchestrator.adapters.db.network_store import SqlNetworkStore
 from orchestrator.adapters.files.watch import WatchedFolders
+from orchestrator.services.agent_file import AgentFile
 from orchestrator.services.audit_log import AuditLog
 from orchestrator.services.membership import NetworkMembership
 from orchestrator.services.network import NetworkService
@@ -18,6 +19,7 @@ from orchestrator.services.outputs import Outputs
 from orchestrator.services.starting_files import StartingFiles
 from orchestrator.services.tool_desk import ToolDesk
 from orchestrator.settings import Settings
+from orchestrator.wiring.agents import open_agents
 from orchestrator.wiring.base import Base, open_wasm
 from tool_registry.execution import Surroundings, ToolExecutor
 from tool_registry.mcp.config import load_config
@@ -46,6 +48,7 @@ class Tools:
     outputs: Outputs
     audit: AuditLog
     network: NetworkService
+    agent_file: AgentFile
     arrivals: Arrivals
 
 
@@ -101,7 +104,10 @@ async def open_tools(base: Base) -> Tools:
     base.stack.push_async_callback(logins.close)
     mcp_file = McpServerFile(mcp, settings.mcp_file, logins=logins, resolve_secret=stores.secrets.get)
     membership = NetworkMembership(network)
-    return Tools(registry, executor, desk, mcp, mcp_file, membership, outputs, audit, network, arrivals)
+    agent_file = await open_agents(base, network)
+    return Tools(
+        registry, executor, desk, mcp, mcp_file, membership, outputs, audit, network, agent_file, arrivals
+    )
 
 
 async def fill(tools: Tools) -> None:
@@ -111,9 +117,9 @@ async def fill(tools: Tools) -> None:
 
 
 def watch(settings: Settings) -> WatchedFolders:
-    """Hints about the tools directory and the file of MCP servers; the database beside it says nothing."""
+    """Hints about tools and the files of MCP servers and agents; the database beside them says nothing."""
 
     def wanted(path: Path) -> bool:
-        return path.parent == settings.tools_dir or path == settings.mcp_file
+        return path.parent == settings.tools_dir or path in {settings.mcp_file, settings.agents_file}
 
     return WatchedFolders([settings.home, settings.tools_dir], wanted)

@@ -1,4 +1,4 @@
-"""Tools are disabled and enabled through the operator API, for every caller (PD-41)."""
+"""Tools are disabled and enabled through the operator API, for every caller (PD-46)."""
 
 from __future__ import annotations
 

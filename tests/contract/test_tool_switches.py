@@ -1,4 +1,4 @@
-"""What every `ToolSwitches` does (PD-41, PD-6)."""
+"""What every `ToolSwitches` does (PD-46, PD-6)."""
 
 from __future__ import annotations
 

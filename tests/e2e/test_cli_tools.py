@@ -130,7 +130,7 @@ def test_list_explains_every_hidden_tool(desk: CommandLine) -> None:
 
 
 def test_a_tool_is_disabled_and_enabled_by_name(desk: CommandLine) -> None:
-    """PD-41: another process sees it; a slip of the name is answered with the name."""
+    """PD-46: another process sees it; a slip of the name is answered with the name."""
     off = desk.run("tools", "disable", "calc")
     assert off.out == "calc is disabled; sandboxed jobs do not see it: an operator disabled it\n"
     call = desk.run("tools", "call", "calc", '{"expression": "1"}')

@@ -107,7 +107,7 @@ async def test_a_changed_sidecar_changes_the_tool_and_a_removed_file_takes_it_aw
 async def test_a_tool_that_is_disabled_is_gone_at_the_next_step_and_back_when_it_is_enabled(
     orchestrator: Wired,
 ):
-    """PD-41."""
+    """PD-46."""
     await at_the_model(orchestrator)
     assert "network_inbox" in shown(orchestrator.model.requests[0])
     for action, there in (("disable", False), ("enable", True)):

@@ -32,7 +32,7 @@ from wasm_tools.granted_host import Outside as GuestsOutside
 from wasm_tools.loading import WasmFiles
 from worker.explainer import SubprocessExplainer
 
-_BY_HAND_BYTES = 16 * 1024 * 1024
+_WHOLE_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,7 @@ class Tools:
 
     registry: ToolRegistry
     executor: ToolExecutor
+    for_agents: ToolExecutor
     desk: ToolDesk
     mcp: McpServers
     mcp_file: McpServerFile
@@ -72,10 +73,9 @@ async def open_tools(base: Base) -> Tools:
     )
     wasm = await open_wasm(settings, clock)
     base.stack.push_async_callback(wasm.close)
-    # No job keeps what a person asked for: it is answered whole, within reason.
-    by_hand = ToolExecutor(
-        registry, replace(around, hosted=False, keeper=None, max_output_bytes=_BY_HAND_BYTES)
-    )
+    # No job keeps what a person or an agent from outside asked for: it is answered whole, within reason.
+    whole = replace(around, keeper=None, max_output_bytes=_WHOLE_BYTES)
+    by_hand = ToolExecutor(registry, replace(whole, hosted=False))
     executor = ToolExecutor(registry, around)
     outside = GuestsOutside(
         secret=stores.secrets.get,
@@ -103,10 +103,19 @@ async def open_tools(base: Base) -> Tools:
     logins = Logins(Grants(stores.secrets), stores.secrets.get)
     base.stack.push_async_callback(logins.close)
     mcp_file = McpServerFile(mcp, settings.mcp_file, logins=logins, resolve_secret=stores.secrets.get)
-    membership = NetworkMembership(network)
-    agent_file = await open_agents(base, network)
     return Tools(
-        registry, executor, desk, mcp, mcp_file, membership, outputs, audit, network, agent_file, arrivals
+        registry=registry,
+        executor=executor,
+        for_agents=ToolExecutor(registry, whole),
+        desk=desk,
+        mcp=mcp,
+        mcp_file=mcp_file,
+        membership=NetworkMembership(network),
+        outputs=outputs,
+        audit=audit,
+        network=network,
+        arrivals=arrivals,
+        agent_file=await open_agents(base, network),
     )
 
 

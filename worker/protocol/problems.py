@@ -18,6 +18,7 @@ STATUS: dict[str, int] = {
     "token_expired": 401,
     "token_revoked": 401,
     "job_mismatch": 403,
+    "forbidden": 403,
     "tool_not_hosted": 403,
     "approval_required": 403,
     "not_found": 404,

@@ -11,6 +11,8 @@ import typer
 from typer.exceptions import TyperException
 
 from orchestrator.cli import (
+    agent_tokens,
+    agents_commands,
     doctor,
     first_calls,
     image_commands,
@@ -37,6 +39,9 @@ app.add_typer(jobs_commands.app)
 app.add_typer(tools_commands.app)
 app.add_typer(mcp_commands.app)
 app.add_typer(secrets_commands.app)
+for command in (agent_tokens.token, agent_tokens.tokens, agent_tokens.revoke):
+    agents_commands.app.command(command.__name__)(command)
+app.add_typer(agents_commands.app)
 app.add_typer(image_commands.app)
 app.command("doctor")(doctor.doctor)
 

@@ -45,6 +45,7 @@ def tools_router(services: ToolServices) -> APIRouter:
     router = APIRouter(prefix="/api/v1", tags=["tools"], route_class=gated(services.gate))
     _stats_routes(router, services.statistics)
     _tool_routes(router, services.desk)
+    _wasm_routes(router, services.desk)
     add_mcp_routes(router, services.mcp)
     return router
 
@@ -79,6 +80,20 @@ def _tool_routes(router: APIRouter, desk: ToolDesk) -> None:
         output = await desk.call(name, asked.params)
         return {"output": output.as_json()}
 
+    @router.post("/tools/{name}/enable", summary="Let callers have the tool again")
+    async def enable(name: str) -> ToolSummary:
+        return ToolSummary.of(await desk.set_enabled(name, enabled=True))
+
+    @router.post("/tools/{name}/disable", summary="Take the tool away from every caller, until it is enabled")
+    async def disable(name: str) -> ToolSummary:
+        return ToolSummary.of(await desk.set_enabled(name, enabled=False))
+
+    @router.delete("/tools/{name}", status_code=204, summary="Remove a WASM tool")
+    async def delete(name: str) -> None:
+        await desk.remove(name)
+
+
+def _wasm_routes(router: APIRouter, desk: ToolDesk) -> None:
     @router.put("/tools/wasm/{stem}", status_code=201, summary="Take a WASM tool in")
     async def put_wasm(stem: str, asked: WasmRequest) -> ToolDetail:
         sidecar = None if asked.sidecar is None else _bytes(asked.sidecar)
@@ -92,10 +107,6 @@ def _tool_routes(router: APIRouter, desk: ToolDesk) -> None:
     @router.post("/tools/{name}/agree", summary="Agree to what a changed capabilities file asks for")
     async def post_agree(name: str, asked: AgreeRequest) -> ToolDetail:
         return await _detail(desk, await desk.agree(name, asked.asks))
-
-    @router.delete("/tools/{name}", status_code=204, summary="Remove a WASM tool")
-    async def delete(name: str) -> None:
-        await desk.remove(name)
 
 
 async def _detail(desk: ToolDesk, view: ToolView) -> ToolDetail:

@@ -16,6 +16,7 @@ from container.engine.port import SandboxEngine
 from orchestrator.adapters.blobs.files import FileBlobStore
 from orchestrator.adapters.db.network_store import SqlNetworkStore
 from orchestrator.adapters.db.stores import Stores, open_stores
+from orchestrator.adapters.egress.squid import SquidProxy
 from orchestrator.adapters.files.watch import WatchedFolders
 from orchestrator.adapters.ids.uuid7 import Uuid7Ids
 from orchestrator.adapters.models.native_router import NativeRouter
@@ -31,6 +32,7 @@ from orchestrator.http.auth import SOCKET_JOB, OperatorGate
 from orchestrator.http.operator_jobs import JobDefaults, OperatorServices
 from orchestrator.http.operator_tools import ToolServices
 from orchestrator.http.problems import problem_of
+from orchestrator.http.tunnel_door import TunnelDoor
 from orchestrator.http.worker_routes import WorkerServices
 from orchestrator.ports.models import ModelProvider
 from orchestrator.services.active_jobs import ActiveJobs
@@ -38,6 +40,7 @@ from orchestrator.services.audit_log import AuditLog
 from orchestrator.services.budgets import Budgets
 from orchestrator.services.catalogues import Catalogues
 from orchestrator.services.contracts import Contracts
+from orchestrator.services.egress import Egress, Told
 from orchestrator.services.executions import ExecutionService
 from orchestrator.services.first_catalogue import FirstCatalogue
 from orchestrator.services.in_process import InProcessJobs
@@ -61,6 +64,7 @@ from orchestrator.services.timeline import Timeline
 from orchestrator.services.tokens import TokenService
 from orchestrator.services.tool_desk import ToolDesk
 from orchestrator.settings import Settings
+from orchestrator.wiring.egress import squid_settings
 from orchestrator.wiring.engines import engine_places, image_of
 from orchestrator.wiring.models import models_of, native_models_of, secret_text
 from tool_registry.execution import Surroundings, ToolExecutor
@@ -166,7 +170,7 @@ async def _wire(settings: Settings, outside: Outside, stack: AsyncExitStack) -> 
     stack.push_async_callback(live.close)
     jobs = await _open_jobs(base, tools, outside)
     app = await _application(base, tools, jobs)
-    jobs.sockets.serve(app)
+    jobs.sockets.serve(app, TunnelDoor(jobs.tokens, jobs.egress))
     await jobs.supervisor.start()
     stack.push_async_callback(jobs.supervisor.close)
     sweep = NetworkSweep(tools.network, tools.arrivals.announce)
@@ -326,6 +330,7 @@ class _Jobs:
     parts: JobParts
     tokens: TokenService
     sockets: UnixJobSockets
+    egress: Egress
     supervisor: Supervisor
     models: ModelRouter
     native: NativeRouter
@@ -348,12 +353,16 @@ async def _open_jobs(base: _Base, tools: _Tools, outside: Outside) -> _Jobs:
     )
     await tokens.load_keys()
     sockets = UnixJobSockets(socket_root(base.instance), mark=SOCKET_JOB)
+    proxy = SquidProxy(squid_settings(settings), Told(timeline))
+    base.stack.push_async_callback(proxy.close)
     base.stack.push_async_callback(sockets.close_all)
+    egress = Egress(proxy)
     launcher = Launcher(
         parts,
         engine=outside.engine,
         tokens=tokens,
         sockets=sockets,
+        egress=egress,
         settings=LaunchSettings(base.instance, outside.image, settings.stop_grace_s),
     )
     supervisor = Supervisor(
@@ -362,6 +371,7 @@ async def _open_jobs(base: _Base, tools: _Tools, outside: Outside) -> _Jobs:
         launcher=launcher,
         sockets=sockets,
         membership=tools.membership,
+        egress=egress,
         settings=SupervisorSettings(
             base.instance,
             PlanRules(
@@ -376,7 +386,7 @@ async def _open_jobs(base: _Base, tools: _Tools, outside: Outside) -> _Jobs:
     base.stack.push_async_callback(models.close)
     native = native_models_of(settings, models)
     base.stack.push_async_callback(native.close)
-    return _Jobs(parts, tokens, sockets, supervisor, models, native, [supervisor.wake])
+    return _Jobs(parts, tokens, sockets, egress, supervisor, models, native, [supervisor.wake])
 
 
 def _services(base: _Base, tools: _Tools, jobs: _Jobs, gate: OperatorGate) -> AppServices:
@@ -410,7 +420,9 @@ def _services(base: _Base, tools: _Tools, jobs: _Jobs, gate: OperatorGate) -> Ap
         ),
         operators=OperatorServices(
             gate=gate,
-            jobs=JobService(jobs.parts, jobs.wake, models=jobs.models, secrets=base.secrets),
+            jobs=JobService(
+                jobs.parts, jobs.wake, models=jobs.models, secrets=base.secrets, egress=jobs.egress
+            ),
             timeline=jobs.parts.timeline,
             audit=stores.audit,
             audit_log=tools.audit,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import shutil
 import socket
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,10 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
+
+from orchestrator.adapters.sockets.doorway import Doorways, Tunnel
+
+JobTunnel = Callable[[str, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 SOCKET_NAME = "s"
 TOKEN_NAME = "token"  # noqa: S105 - a file's name
@@ -39,15 +44,17 @@ class OfJob:
 class _Listening:
     server: asyncio.Server
     state: ServerState
+    doorways: Doorways | None
 
 
 class UnixSocket:
-    """One app behind one unix socket."""
+    """One app behind one unix socket; with a `tunnel`, that serves what begins with CONNECT."""
 
-    def __init__(self, app: ASGIApp, path: Path, *, mode: int) -> None:
+    def __init__(self, app: ASGIApp, path: Path, *, mode: int, tunnel: Tunnel | None = None) -> None:
         self._app = app
         self._path = path
         self._mode = mode
+        self._tunnel = tunnel
         self._listening: _Listening | None = None
 
     async def open(self) -> None:
@@ -77,17 +84,18 @@ class UnixSocket:
         def protocol() -> asyncio.Protocol:
             return HttpToolsProtocol(config=config, server_state=state, app_state={})
 
+        doorways = Doorways(protocol, self._tunnel) if self._tunnel else None
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             listener.bind(str(self._path))
             self._path.chmod(self._mode)
             server = await asyncio.get_running_loop().create_unix_server(
-                protocol, sock=listener, backlog=_BACKLOG
+                doorways.doorway if doorways else protocol, sock=listener, backlog=_BACKLOG
             )
         except OSError:
             listener.close()
             raise
-        self._listening = _Listening(server, state)
+        self._listening = _Listening(server, state, doorways)
 
     async def close(self) -> None:
         """Stop listening; requests under way are cut off after a moment."""
@@ -95,6 +103,8 @@ class UnixSocket:
         if listening is None:
             return
         listening.server.close()
+        if listening.doorways is not None:
+            await listening.doorways.close()
         for connection in list(listening.state.connections):
             connection.shutdown()
         if listening.state.tasks:
@@ -116,11 +126,13 @@ class UnixJobSockets:
         self._root = root
         self._mark = mark
         self._app: ASGIApp | None = None
+        self._tunnel: JobTunnel | None = None
         self._open: dict[str, UnixSocket] = {}
 
-    def serve(self, app: ASGIApp) -> None:
-        """Name the app behind every socket; before the first `open`."""
+    def serve(self, app: ASGIApp, tunnel: JobTunnel | None = None) -> None:
+        """Name the app behind every socket, and who serves CONNECT there; before the first `open`."""
         self._app = app
+        self._tunnel = tunnel
 
     async def open(self, job_id: str, token: str | None) -> Path:
         """Make the directory and listen."""
@@ -131,7 +143,9 @@ class UnixJobSockets:
         await asyncio.to_thread(self._prepare, directory, token)
         if job_id not in self._open:
             marks: dict[str, Any] = {self._mark: job_id}
-            listening = UnixSocket(OfJob(self._app, marks), directory / SOCKET_NAME, mode=0o666)
+            tunnel = partial(self._tunnel, job_id) if self._tunnel else None
+            app = OfJob(self._app, marks)
+            listening = UnixSocket(app, directory / SOCKET_NAME, mode=0o666, tunnel=tunnel)
             await listening.open()
             self._open[job_id] = listening
         return directory

@@ -16,7 +16,7 @@ from container.adapters.docker.engine import DockerEngine
 from container.adapters.docker.packages import install_docker
 from container.adapters.docker.private_daemon import PrivateDaemon
 from container.engine.errors import EngineError
-from orchestrator import main
+from container.engine.sandbox import WorkerStart
 from orchestrator.adapters.egress.squid import SquidProxy
 from orchestrator.domain.model_choice import NoModelChosen, resolve_model
 from orchestrator.home import prepare_home
@@ -25,7 +25,7 @@ from orchestrator.ports.errors import StoreError
 from orchestrator.ports.models import ModelError
 from orchestrator.probe import probe
 from orchestrator.settings import Settings
-from orchestrator.wiring import engines
+from orchestrator.wiring import base, engines
 from orchestrator.wiring.egress import squid_settings
 from orchestrator.wiring.models import check_model
 from tool_registry.context import ToolContext
@@ -37,8 +37,9 @@ from tool_registry.mcp.status import ServerState
 from tool_registry.registry import Offer, Replaced
 from tool_registry.visibility import ToolState
 from wasm_tools.loading import WasmFiles
+from worker.clock import SystemClock
 
-CALC = Path(main.__file__).resolve().parents[1] / "wasm_tools" / "guests" / "calc" / "calc.wasm"
+CALC = Path(__file__).resolve().parents[1] / "wasm_tools" / "guests" / "calc" / "calc.wasm"
 Say = Callable[[str], None]
 
 
@@ -134,22 +135,25 @@ async def _engine(settings: Settings) -> AsyncIterator[Finding]:
 
 async def _image_and_sandbox(settings: Settings, engine: DockerEngine) -> AsyncIterator[Finding]:
     if settings.image:
-        await engine.prepare(settings.image)
-        image = settings.image
-        yield _good("image", f"{image} is there (PORTSIDE_IMAGE)")
+        start = await engines.starts_of(settings, engine).start_in("")
+        brought = "; it gets a worker brought along" if start.kit else ""
+        yield _good("image", f"{start.image} is there (PORTSIDE_IMAGE){brought}")
     else:
         status = await engines.worker_image(settings, engine).status()
-        image = status.tag
+        start = WorkerStart(status.tag)
         if not status.present:
             yield _bad("image", status.message.partition(". ")[0], "portside image build")
             return
         yield _good("image", status.message)
         if status.stale:
-            yield Finding("image", Verdict.NOTE, f"older ones may be removed: {', '.join(status.stale)}")
+            older = f"{len(status.stale)} older ones take room; remove them: portside image prune"
+            yield Finding("image", Verdict.NOTE, older)
     try:
-        facts = await probe(engine, image)
+        facts = await probe(engine, start)
     except (EngineError, OSError) as error:
-        yield _bad("sandbox", f"a container of {image} told nothing: {error}", "look at the engine's log")
+        yield _bad(
+            "sandbox", f"a container of {start.image} told nothing: {error}", "look at the engine's log"
+        )
         return
     for name, fact in facts.items():
         yield _good(name, fact.seen) if fact.good else _bad(name, fact.seen, fact.fix)
@@ -180,7 +184,7 @@ async def _unheard(_carried: Carried) -> None:
 async def _database(settings: Settings) -> Finding:
     where = settings.database.partition("://")[0]
     try:
-        stores = await main.open_state(settings, main.SystemClock())
+        stores = await base.open_state(settings, SystemClock())
         try:
             current = await stores.database.check()
         finally:
@@ -205,7 +209,7 @@ def _model(settings: Settings) -> Finding:
 async def _mcp(settings: Settings) -> AsyncIterator[Finding]:
     try:
         config = await asyncio.to_thread(load_config, settings.mcp_file)
-        stores = await main.open_state(settings, main.SystemClock())
+        stores = await base.open_state(settings, SystemClock())
     except (PortsideError, StoreError, OSError) as error:
         yield _bad("mcp", str(error), f"repair {settings.mcp_file}")
         return
@@ -234,7 +238,7 @@ def _ignored(owner: str, offers: Sequence[Offer], instructions: str) -> Replaced
 
 
 async def _wasm(settings: Settings) -> AsyncIterator[Finding]:
-    runtime = await main.open_wasm(settings, main.SystemClock())
+    runtime = await base.open_wasm(settings, SystemClock())
     try:
         files = WasmFiles(runtime)
         calc = await files.load(CALC)

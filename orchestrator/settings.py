@@ -51,6 +51,8 @@ class Settings(BaseSettings):
         egress_allow_private: networks that jobs may reach although they are not public, with commas between.
         egress_squid: the squid that carries jobs' connections; found by itself unless set.
         egress_nameservers: addresses of name servers for allowed hosts; the system's unless set.
+        listen: HOST:PORT of this machine where agents from outside reach the MCP endpoints.
+        session_idle_s: how long a session of such an agent lasts when nothing is heard of it.
         tools_wait_s: how long a job's first catalogue waits for an MCP server, from the server's start.
     """
 
@@ -74,6 +76,8 @@ class Settings(BaseSettings):
     egress_allow_private: Networks = ()
     egress_squid: str = ""
     egress_nameservers: Addresses = ()
+    listen: str = ""
+    session_idle_s: float = Field(default=600.0, ge=1, le=86_400)
     tools_wait_s: float = Field(default=10.0, ge=0, le=25)
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
     anthropic_api_key: SecretStr | None = Field(default=None, validation_alias="ANTHROPIC_API_KEY")
@@ -102,6 +106,11 @@ class Settings(BaseSettings):
     def mcp_file(self) -> Path:
         """MCP servers."""
         return self.home / "mcp.json"
+
+    @property
+    def agents_file(self) -> Path:
+        """Agents that a file defines."""
+        return self.home / "agents.yaml"
 
     @property
     def cache_dir(self) -> Path:

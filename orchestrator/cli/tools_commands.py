@@ -17,6 +17,7 @@ from orchestrator.cli.consent import agreed_to
 from orchestrator.cli.failures import FAILED, CommandFailed, UsageMistake
 from orchestrator.cli.invocation import AsJson, finish, settings_from_environment
 from orchestrator.cli.output import Output
+from orchestrator.cli.project_commands import built_project
 from orchestrator.cli.session import desk_for
 from orchestrator.cli.summary import table
 from orchestrator.cli.visible import one_line, visible
@@ -140,7 +141,9 @@ def check(
 
 @app.command()
 def add(
-    file: Annotated[Path, typer.Argument(metavar="FILE.wasm", help="The component; its name is the tool's.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE|DIR", help="A component, called as its tool; or a project.")
+    ],
     sidecar: Annotated[
         Path | None, typer.Option(help="Its capabilities file, if it is not beside it.")
     ] = None,
@@ -149,6 +152,8 @@ def add(
 ) -> None:
     """Take a WASM tool in, or another version of it; says first what it asks for."""
     settings, output = settings_from_environment(), Output(as_json)
+    if file.is_dir():
+        file = built_project(file).component
     if file.suffix != ".wasm":
         raise UsageMistake(f"{file} is not named *.wasm; a WASM tool is called as its file is")
     beside = file.with_name(f"{file.stem}.capabilities.json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -13,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from container.adapters.docker.engine import DockerEngine
+from orchestrator.services.launching import LABEL_INSTANCE
 from tests.support.homes import remove_sockets
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,15 +42,17 @@ class CommandLine:
     Attributes:
         home: PORTSIDE_HOME.
         environment: what the command sees beside PATH and its home.
+        through: a command that starts the command, such as one that becomes another user first.
     """
 
     home: Path
     environment: Mapping[str, str]
+    through: tuple[str, ...] = ()
 
     def run(self, *arguments: str, timeout_s: float = 100.0, stdin: str | None = None) -> Ran:
         """Run a command to its end; `stdin` is what it can read, nothing unless given."""
         done = subprocess.run(
-            [sys.executable, "-m", "orchestrator.cli.main", *arguments],
+            [*self.through, sys.executable, "-m", "orchestrator.cli.main", *arguments],
             input=stdin or "",
             capture_output=True,
             text=True,
@@ -99,6 +104,19 @@ class CommandLine:
         """Put a WASM tool where the orchestrator looks for them."""
         (self.home / "tools").mkdir(parents=True, exist_ok=True, mode=0o700)
         (self.home / "tools" / file.name).write_bytes(file.read_bytes())
+
+    def containers(self) -> list[str]:
+        """The names of the containers, in any state, that carry this home's label."""
+
+        async def look() -> list[str]:
+            engine = DockerEngine(self.environment["PORTSIDE_ENGINE_URL"])
+            labels = {LABEL_INSTANCE: (self.home / "instance-id").read_text().strip()}
+            try:
+                return [status.ref.name for status in await engine.list(labels)]
+            finally:
+                await engine.close()
+
+        return asyncio.run(look())
 
     def _environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}

@@ -11,6 +11,7 @@ from orchestrator.adapters.db.deliveries import SqlDeliveryStore
 from orchestrator.adapters.db.events import SqlEventStore
 from orchestrator.adapters.db.executions import SqlExecutionStore
 from orchestrator.adapters.db.jobs import SqlJobStore
+from orchestrator.adapters.db.member_tokens import SqlMemberTokenStore
 from orchestrator.adapters.db.network_store import SqlNetworkStore
 from orchestrator.adapters.db.secrets import SqlSecretStore
 from orchestrator.adapters.db.signing_keys import SqlSigningKeyStore
@@ -20,6 +21,7 @@ from orchestrator.ports.deliveries import DeliveryStore
 from orchestrator.ports.events import EventStore
 from orchestrator.ports.executions import ExecutionStore
 from orchestrator.ports.jobs import JobStore
+from orchestrator.ports.member_tokens import MemberTokenStore
 from orchestrator.ports.network import NetworkStore
 from orchestrator.ports.sealer import Sealer
 from orchestrator.ports.secrets import SecretStore
@@ -41,6 +43,7 @@ class Stores:
     secrets: SecretStore
     signing_keys: SigningKeyStore
     network: NetworkStore
+    member_tokens: MemberTokenStore
 
     async def close(self) -> None:
         """Let go of the database."""
@@ -65,4 +68,5 @@ async def open_stores(url: str, *, sealer: Sealer, clock: Clock) -> Stores:
         secrets=SqlSecretStore(database, sealer, clock),
         signing_keys=SqlSigningKeyStore(database, sealer),
         network=SqlNetworkStore(database),
+        member_tokens=SqlMemberTokenStore(database),
     )

@@ -60,6 +60,7 @@ jobs = Table(
     Column("cancel_requested_at", UtcTime),
     Column("starting_at", UtcTime),
     Column("registered_at", UtcTime),
+    Column("working_at", UtcTime),
     Column("deadline_at", UtcTime),
     Column("finished_at", UtcTime),
     Index(None, "created_at", "id"),

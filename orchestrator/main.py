@@ -86,13 +86,8 @@ async def open_desk(settings: Settings, *, tools: bool) -> Orchestrator:
         desk = await open_tools(base)
         if tools:
             await fill(desk)
-<<<<<<< HEAD
         outside = Outside(engine, starts_of(settings, engine).start_in)
-        app = await _application(base, desk, await open_jobs(base, desk, outside))
-=======
-        outside = Outside(engine, image_of(settings, engine))
         app = create_app(await _services(base, desk, await open_jobs(base, desk, outside)))
->>>>>>> main
         return Orchestrator(settings, app, desk.registry, stack.pop_all())
 
 

@@ -1,4 +1,4 @@
-"""PD-40, PD-41: the proxy of jobs' connections: names first, then the addresses that they have."""
+"""PD-70, PD-71: the proxy of jobs' connections: names first, then the addresses that they have."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ PRIVATE: Sequence[tuple[str, ...]] = (
 
 
 async def test_an_allowed_name_that_leads_to_a_private_address_is_refused(proxied: Proxied) -> None:
-    """PD-41: of either family, also dressed up as the other, and beside a public one."""
+    """PD-71: of either family, also dressed up as the other, and beside a public one."""
     await proxied.admit("*.lures.test")
     for number, addresses in enumerate(PRIVATE):
         name = proxied.site.name(f"n{number}.lures.test", *addresses)
@@ -140,7 +140,7 @@ async def test_an_allowed_name_that_leads_to_a_private_address_is_refused(proxie
 
 
 async def test_an_allowed_private_address_is_refused_too(proxied: Proxied) -> None:
-    """PD-41: an address in the list is held to the same rule."""
+    """PD-71: an address in the list is held to the same rule."""
     await proxied.admit(CLOSED, HERE)
     assert await proxied.denied(CLOSED) == "private_address"
     (await proxied.connect(HERE))[1].close()
@@ -149,7 +149,7 @@ async def test_an_allowed_private_address_is_refused_too(proxied: Proxied) -> No
 async def test_a_name_that_changes_its_address_after_it_was_looked_at_leads_nowhere_new(
     proxied: Proxied,
 ) -> None:
-    """PD-41: answers live for a minute at least, whatever their server says."""
+    """PD-71: answers live for a minute at least, whatever their server says."""
     await proxied.admit(proxied.site.name("turns.test", HERE))
     (await proxied.connect("turns.test"))[1].close()
     proxied.site.name("turns.test", CLOSED)
@@ -205,7 +205,7 @@ async def test_a_dismissed_job_reaches_nothing(proxied: Proxied) -> None:
 
 
 async def test_another_process_of_this_host_gets_nothing_from_its_port(proxied: Proxied) -> None:
-    """PD-40: the port is open to all users of the host; the key is not."""
+    """PD-70: the port is open to all users of the host; the key is not."""
     await proxied.admit(proxied.site.name("mine.test", HERE))
     port = int(
         next(

@@ -1,4 +1,4 @@
-"""PD-40, PD-41, PD-42: `--allow-host` in a real container: named hosts over HTTP(S), and nothing else."""
+"""PD-70, PD-71, PD-72: `--allow-host` in a real container: named hosts over HTTP(S), and nothing else."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ async def test_pip_installs_a_package_from_an_allowed_index(command_line: Comman
 async def test_a_model_reads_its_hosts_and_why_a_command_was_refused(
     command_line: CommandLine, tmp_path: Path
 ) -> None:
-    """PD-42: git shows no more than a number; the tool's result has the sentence."""
+    """PD-72: git shows no more than a number; the tool's result has the sentence."""
     squid_or_skip()
     script = tmp_path / "script.yaml"
     script.write_text(

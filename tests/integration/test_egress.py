@@ -1,4 +1,4 @@
-"""PD-40, PD-42: a job's way to allowed hosts: the worker's proxy, the job's socket, the orchestrator, squid."""
+"""PD-70, PD-72: a job's way to allowed hosts: the worker's proxy, the job's socket, the orchestrator, squid."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ async def test_commands_reach_an_allowed_host_and_the_timeline_has_each_connecti
 async def test_a_refusal_says_in_its_first_line_what_is_allowed_and_whom_to_ask(
     running: Wired, there: Site
 ) -> None:
-    """PD-42."""
+    """PD-72."""
     async with inside(running, there, "mirror.test", "*.lures.test") as box:
         first, ends = await box.connect("other.test")
         port = there.port
@@ -161,7 +161,7 @@ async def test_a_refusal_says_in_its_first_line_what_is_allowed_and_whom_to_ask(
 async def test_private_addresses_dead_names_and_silent_ports_are_told_apart(
     running: Wired, there: Site
 ) -> None:
-    """PD-41, PD-42."""
+    """PD-71, PD-72."""
     there.name("a.lures.test", CLOSED)
     async with inside(running, there, "*.lures.test") as box:
         first, _ = await box.connect("a.lures.test")
@@ -317,7 +317,7 @@ async def test_the_loopback_proxy_says_what_it_is_and_serves_what_is_well_formed
 
 
 async def test_an_expired_token_is_renewed_and_the_connection_asked_for_again(tmp_path: Path) -> None:
-    """PD-40."""
+    """PD-70."""
     heard: list[bytes] = []
     expired = b'{"title": "t", "status": 401, "code": "token_expired", "detail": "d"}'
 

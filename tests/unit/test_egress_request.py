@@ -1,4 +1,4 @@
-"""PD-40: what the loopback proxy makes of a request, and what it passes on of it."""
+"""PD-70: what the loopback proxy makes of a request, and what it passes on of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PD-40, PD-41: which hosts a pattern opens, and which addresses stay closed."""
+"""PD-70, PD-71: which hosts a pattern opens, and which addresses stay closed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PD-40: two joined connections: bytes both ways, an end for the silent and for the slow."""
+"""PD-70: two joined connections: bytes both ways, an end for the silent and for the slow."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import socket
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import cast
 
@@ -56,7 +56,7 @@ def _name(query: bytes) -> tuple[str, int]:
 
 
 @asynccontextmanager
-async def name_server() -> AsyncIterator[NameServer]:
+async def name_server() -> AsyncGenerator[NameServer]:
     """One that runs while the context lasts.
 
     Raises:

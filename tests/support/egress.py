@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_network
@@ -49,7 +49,7 @@ class Site:
 
 
 @asynccontextmanager
-async def site() -> AsyncIterator[Site]:
+async def site() -> AsyncGenerator[Site]:
     """A site that is there while the context lasts."""
 
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -53,6 +53,7 @@ REQUIREMENTS: dict[str, str] = {
     "PD-31": "Native model requests pass through with the key added outside, held to the job's model and budget.",
     "PD-32": "A command runs as the agent in the loop's place and ends as any job does.",
     "PD-50": "The changes of a job whose worker is gone are recovered from its container, once, and safely.",
+    "PD-51": "Changes are applied to a checkout whole or not at all, merged with what changed there, without git too.",
     "BR-001": "A patch keeps a file's line endings.",
     "BR-003": "A patch keeps a missing final newline.",
     "BR-005": "Adding never overwrites.",

@@ -78,7 +78,7 @@ class SealedMerging:
                 f"{error.message}. Install git, or save the patch with: portside jobs diff"
             ) from None
         try:
-            programs = SealedPrograms(engine, engines.image_of(self._settings, engine))
+            programs = SealedPrograms(engine, engines.starts_of(self._settings, engine).start_in)
             labels = {_LABEL: str(self._settings.home)[-60:]}
             program = Program(f"portside-apply-{uuid4().hex[:12]}", MODULE, labels, given, (what,))
             async with programs.run(program) as (ref, said):

@@ -17,6 +17,7 @@ from orchestrator.cli.output import Output
 from orchestrator.cli.secrets_commands import secret_grants
 from orchestrator.cli.session import Needs, orchestrator_for, running
 from orchestrator.cli.watching import see_to_end
+from orchestrator.domain.egress.patterns import PatternRefused, parse_patterns
 from orchestrator.domain.jobs import JobMode
 from orchestrator.domain.model_choice import SCRIPTED, NoModelChosen, resolve_model
 from orchestrator.settings import Settings
@@ -39,6 +40,10 @@ def run(
     ] = "never",
     secret: Annotated[
         list[str] | None, typer.Option(metavar="NAME=ENV_VAR", help="Secret for the agent's commands.")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATTERN", help="Host for its commands: example.org, *.example.org, host:8443."),
     ] = None,
     timeout: Annotated[float, typer.Option(help="Seconds.")] = 3600.0,
     memory: Annotated[str, typer.Option(help="Such as 2g; the default is 2 GiB.")] = "",
@@ -66,11 +71,15 @@ def run(
         "agent": agent,
         "network": network,
         "mode": mode,
-        "model": chosen_model(model, output, needed=not command),
+        "model": chosen_model(model, output) if model else "",
+        "default_model": ""
+        if model
+        else chosen_model("", output, agent=agent, needed=not (command or agent)),
         "image": image,
         "grants": tool_grant or [],
         "coerce": coerce,
         "secrets": secret_grants(secret or []),
+        "allow_hosts": allowed_hosts(allow_host or [], mode),
         "timeout_s": timeout,
         "max_iterations": max_iterations,
         "max_tokens": max_tokens,
@@ -109,7 +118,27 @@ async def _detached(settings: Settings, request: runs.RunRequest, output: Output
 
 
 def _needs(request: runs.RunRequest) -> Needs:
-    return Needs(engine=request.body["mode"] == JobMode.HOSTED, model=request.body["model"])
+    body = request.body
+    return Needs(
+        engine=body["mode"] == JobMode.HOSTED,
+        model=body["model"] or body["default_model"],
+        egress=bool(body["allow_hosts"]),
+    )
+
+
+def allowed_hosts(patterns: list[str], mode: JobMode) -> list[str]:
+    """The patterns as they are kept.
+
+    Raises:
+        UsageMistake: one of them names no host, or the job has no container.
+    """
+    try:
+        parsed = parse_patterns(patterns)
+    except PatternRefused as error:
+        raise UsageMistake(f"--allow-host: {error}") from None
+    if parsed and mode is JobMode.IN_PROCESS:
+        raise UsageMistake("--allow-host is for jobs in a container; an in-process job runs no commands")
+    return [str(pattern) for pattern in parsed]
 
 
 def existing(workspace: Path | None) -> Path | None:
@@ -127,12 +156,13 @@ def existing(workspace: Path | None) -> Path | None:
     return workspace.absolute()
 
 
-def chosen_model(asked: str, output: Output, *, needed: bool = True) -> str:
+def chosen_model(asked: str, output: Output, *, agent: str = "", needed: bool = True) -> str:
     """The model to use, as `prefix:name`; a script's path made absolute. "" is none.
 
     Args:
         asked: by `--model`.
         output: told which one it is, and why.
+        agent: whose definition may name another one.
         needed: refuse when nothing names one.
 
     Raises:
@@ -142,17 +172,18 @@ def chosen_model(asked: str, output: Output, *, needed: bool = True) -> str:
         choice = resolve_model(asked or None, os.environ)
     except (NoModelChosen, ValueError) as error:
         if not needed and isinstance(error, NoModelChosen) and not error.choices:
-            output.say("no model: nothing names one")
+            output.say("no model: nothing names one" + (f", unless agent {agent} does" if agent else ""))
             return ""
         raise UsageMistake(str(error)) from None
+    unless = f", unless agent {agent} names one" if agent else ""
     prefix, _, name = choice.model.partition(":")
     if prefix != SCRIPTED:
-        output.say(f"model {choice.model} ({choice.reason})")
+        output.say(f"model {choice.model} ({choice.reason}{unless})")
         return choice.model
     path = Path(name).expanduser().absolute()
     if not path.is_file():
         raise UsageMistake(f"the script {path} is not a file; scripted:PATH names a script of turns")
-    output.say(f"model {choice.model} ({choice.reason})")
+    output.say(f"model {choice.model} ({choice.reason}{unless})")
     return f"{prefix}:{path}"
 
 

@@ -21,7 +21,7 @@ class OperatorRequest(BaseModel):
 
 
 class JobRequest(OperatorRequest):
-    """A job to run."""
+    """A job to run; `default_model` is for an agent whose definition names none."""
 
     task: str = Field(min_length=1, max_length=1_000_000)
     command: str | None = Field(default=None, min_length=1, max_length=32_000)
@@ -30,11 +30,13 @@ class JobRequest(OperatorRequest):
     network: str = Field(default="", max_length=64)
     mode: JobMode = JobMode.HOSTED
     model: str = Field(default="", max_length=500)
+    default_model: str = Field(default="", max_length=500)
     image: str = Field(default="", max_length=500)
     system_prompt: str | None = Field(default=None, max_length=200_000)
     grants: list[str] = Field(default_factory=list[str], max_length=100)
     coerce: Literal["never", "safe"] = "never"
     secrets: dict[str, str] = Field(default_factory=dict[str, str], max_length=20)
+    allow_hosts: list[str] = Field(default_factory=list[str], max_length=100)
     timeout_s: float = Field(default=3600.0, gt=0, le=86_400)
     max_iterations: int = Field(default=200, ge=1, le=10_000)
     max_tokens: int | None = Field(default=None, ge=1)
@@ -42,7 +44,7 @@ class JobRequest(OperatorRequest):
     cpus: float | None = Field(default=None, gt=0, le=512)
     workspace_sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
 
-    def spec(self, *, agent: str, network: str, model: str) -> JobSpec:
+    def spec(self, *, agent: str, network: str) -> JobSpec:
         """The job's specification, with defaults for what was left out."""
         return JobSpec(
             title=self.title or _title(self.task),
@@ -51,12 +53,13 @@ class JobRequest(OperatorRequest):
             agent=self.agent or agent,
             network=self.network or network,
             mode=self.mode,
-            model=self.model or model,
+            model=self.model,
             image=self.image,
             system_prompt=self.system_prompt,
             grants=frozenset(self.grants),
             coerce_safe=self.coerce == "safe",
             secrets=dict(self.secrets),
+            allow_hosts=tuple(self.allow_hosts),
             timeout_s=self.timeout_s,
             max_iterations=self.max_iterations,
             max_tokens=self.max_tokens,
@@ -97,6 +100,7 @@ class JobView(BaseModel):
     grants: list[str]
     coerce: Literal["never", "safe"]
     secrets: dict[str, str]
+    allow_hosts: list[str]
     created_at: datetime
     registered_at: datetime | None
     deadline_at: datetime | None
@@ -131,6 +135,7 @@ class JobView(BaseModel):
             grants=sorted(spec.grants),
             coerce="safe" if spec.coerce_safe else "never",
             secrets=dict(spec.secrets),
+            allow_hosts=list(spec.allow_hosts),
             created_at=job.created_at,
             registered_at=job.registered_at,
             deadline_at=job.deadline_at,

@@ -18,7 +18,7 @@ from anyio.to_thread import run_sync
 
 from container.engine.errors import EngineError, EngineUnavailable
 from container.engine.port import SandboxEngine
-from container.engine.sandbox import SandboxRef
+from container.engine.sandbox import SandboxRef, WorkerStart
 from orchestrator.domain.jobs import Job
 from orchestrator.domain.plan import sandbox_name
 from orchestrator.ports.blobs import Blob, BlobStore, BlobTooLarge
@@ -44,12 +44,12 @@ class RecoverySettings:
 
     Attributes:
         instance: names this orchestrator; its sandboxes carry it as a label.
-        image: answers the worker image, made ready if need be.
+        start_in: answers how Python with the worker is started in an image; empty names the default one.
         folder: where archives lie for a moment; what an earlier run left there is removed.
     """
 
     instance: str
-    image: Callable[[], Awaitable[str]]
+    start_in: Callable[[str], Awaitable[WorkerStart]]
     folder: Path
     bounds: LeftBounds | None = None
 
@@ -79,7 +79,7 @@ class Recovery:
         self._blobs = blobs
         self._timeline = timeline
         self._engine = engine
-        self._programs = SealedPrograms(engine, settings.image)
+        self._programs = SealedPrograms(engine, settings.start_in)
         self._settings = settings
         self._turn = asyncio.Semaphore(_AT_ONCE)
 

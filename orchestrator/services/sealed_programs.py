@@ -14,7 +14,7 @@ from anyio.to_thread import run_sync
 
 from container.engine.errors import EngineError
 from container.engine.port import SandboxEngine
-from container.engine.sandbox import Limits, SandboxRef, SandboxSpec, SandboxState
+from container.engine.sandbox import Limits, SandboxRef, SandboxSpec, SandboxState, WorkerStart
 from orchestrator.ports.blobs import BlobTooLarge
 from orchestrator.services.left_files import only_file
 
@@ -47,12 +47,12 @@ class SealedPrograms:
     """Runs programs on one engine.
 
     Args:
-        image: answers the worker image, made ready if need be.
+        start_in: answers how Python with the worker is started in an image; empty names the default one.
     """
 
-    def __init__(self, engine: SandboxEngine, image: Callable[[], Awaitable[str]]) -> None:
+    def __init__(self, engine: SandboxEngine, start_in: Callable[[str], Awaitable[WorkerStart]]) -> None:
         self._engine = engine
-        self._image = image
+        self._start_in = start_in
 
     @asynccontextmanager
     async def run(self, program: Program) -> AsyncGenerator[tuple[SandboxRef, Any]]:
@@ -61,10 +61,13 @@ class SealedPrograms:
         Raises:
             EngineError: the engine refused, or the program failed; its last line says why.
         """
+        start = await self._start_in("")
         spec = SandboxSpec(
             name=program.name,
-            image=await self._image(),
-            command=command_of(program.module, *program.arguments),
+            image=start.image,
+            command=command_of(start, program.module, *program.arguments),
+            env=start.env,
+            kit=start.kit,
             labels=program.labels,
             socket_dir=program.given,
             deadline_s=_DEADLINE_S,
@@ -105,9 +108,9 @@ class SealedPrograms:
         return json.loads(printed)
 
 
-def command_of(module: str, *arguments: str) -> tuple[str, ...]:
+def command_of(start: WorkerStart, module: str, *arguments: str) -> tuple[str, ...]:
     """How a program is started in its container."""
-    return ("python", "-P", "-m", module, *arguments, GIVEN, OUT)
+    return (*start.python, "-m", module, *arguments, GIVEN, OUT)
 
 
 async def write(pieces: AsyncIterator[bytes], to: Path, *, most: int | None = None) -> None:

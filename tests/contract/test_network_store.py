@@ -19,6 +19,7 @@ from orchestrator.domain.network.agents import (
     InstanceState,
     LaunchSettings,
     Responsibility,
+    Skill,
 )
 from orchestrator.domain.network.artifacts import NetworkArtifact
 from orchestrator.domain.network.capabilities import Capability
@@ -85,7 +86,7 @@ def definition(name: AgentName = A) -> AgentDefinition:
         summary="S \x00 \ud800",
         payment_address="p",
         capabilities=(Capability("c", "C", "d"),),
-        skills=("x", "y"),
+        skills=(Skill("x"), Skill("y", "well")),
         groups=("team",),
         responsibilities=(Responsibility("h.org/o/r", ("review",)), Responsibility(None)),
         launch=LaunchSettings("image", "model", "mission", autostart=True),
@@ -226,6 +227,23 @@ async def test_lists_are_in_their_order_and_hold_what_they_say(store: NetworkSto
         ["t1", "t2"],
         ["offered", "accepted"],
     ]
+
+
+async def test_an_agent_is_forgotten_and_what_waits_for_it_is_found(store: NetworkStore):
+    states = (DeliveryState.WAITING, DeliveryState.HELD, DeliveryState.DELIVERED, DeliveryState.WITHDRAWN)
+
+    def write(tx: NetworkTransaction) -> None:
+        tx.put_definition(definition(A))
+        tx.put_definition(definition(B))
+        tx.put_deliveries([delivery(f"d-{state}", agent=A, state=state) for state in states])
+        tx.put_deliveries([delivery("other", agent=B)])
+        tx.delete_definition(A)
+        tx.delete_definition(AgentName("never"))
+
+    await put(store, write)
+    found = await store.read(HERE, lambda reader: [one.id for one in reader.undelivered_to(A)])
+    left = await store.read(HERE, lambda reader: [one.name for one in reader.definitions()])
+    assert (found, left) == (["d-waiting", "d-held"], [B])
 
 
 async def test_active_claims_are_those_that_hold_now(store: NetworkStore):

@@ -146,6 +146,16 @@ class _Rows:
             and instance_id in {one.instance_id, one.held_by}
         ]
 
+    def undelivered_to(self, agent: AgentName) -> list[Delivery]:
+        return [
+            one
+            for one in self._rows.deliveries.values()
+            if one.state in {DeliveryState.WAITING, DeliveryState.HELD} and one.agent == agent
+        ]
+
+    def delete_definition(self, name: AgentName) -> None:
+        self._rows.agents.pop(name, None)
+
     def create(self, at: datetime) -> None:
         self._rows.made = True
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from container.engine.errors import EngineUnavailable, SandboxNotFound
+from container.engine.sandbox import WorkerStart
 from orchestrator.domain.jobs import Job
 from orchestrator.services.recovery import MODULE
 from orchestrator.services.sealed_programs import command_of
@@ -23,7 +24,7 @@ from tests.support.deadline import eventually
 from tests.support.orchestrator import Wired, WorkerHands, wired
 from tests.support.waiting import until
 
-COMMAND = command_of(MODULE)
+COMMAND = command_of(WorkerStart(""), MODULE)
 RECOVERED = "; its changes were recovered"
 KILLED = "killed (SIGKILL), not by its memory limit"
 

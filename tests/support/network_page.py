@@ -22,6 +22,10 @@ Who acts is the job's token, never an argument. Everything is in the caller's ne
 result with `is_error`, and `{code, message, ...}`. A call that is repeated with its id repeats its answer, not its effect.
 """
 
+_OPERATORS = """Any tool can answer `not_a_member`. `agent_has_work`, `invalid_name`, `kind_is_fixed`,
+`managed_elsewhere`, `name_taken`, `not_a_human` and `not_served_by_jobs` are told to operators.
+"""
+
 
 def render() -> str:
     """The whole page."""
@@ -32,7 +36,7 @@ def render() -> str:
             _HEAD,
             *(_section(tool) for tool in tools),
             "## Refusals\n",
-            "Any tool can answer `not_a_member`. `invalid_name` and `name_taken` are about making agents.\n",
+            _OPERATORS,
             "| code | it says |\n|---|---|",
             *codes,
             "",

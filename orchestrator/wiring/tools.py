@@ -9,6 +9,7 @@ from pathlib import Path
 from orchestrator.adapters.db.network_store import SqlNetworkStore
 from orchestrator.adapters.files.watch import WatchedFolders
 from orchestrator.services.agent_file import AgentFile
+from orchestrator.services.agreements import Agreements
 from orchestrator.services.audit_log import AuditLog
 from orchestrator.services.membership import NetworkMembership
 from orchestrator.services.network import NetworkService
@@ -87,8 +88,9 @@ async def open_tools(base: Base) -> Tools:
         by_hand,
         WasmFiles(wasm, outside),
         base.ids,
-        switches=stores.switches,
         tools_dir=settings.tools_dir,
+        agreements=Agreements(settings.home / "agreed"),
+        switches=stores.switches,
     )
     mcp = McpServers(
         await asyncio.to_thread(load_config, settings.mcp_file),

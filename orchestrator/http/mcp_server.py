@@ -95,6 +95,8 @@ class McpServer:
             try:
                 await caller.present(session_of(_scope(ctx), caller))
             except PortsideError as error:
+                if ctx.request_id is None:  # nobody waits for an answer: the next request hears it
+                    return await call_next(ctx)
                 raise MCPError(mcp_types.INVALID_REQUEST, f"{error.code}: {error.message}") from None
         answer = await call_next(ctx)
         if not isinstance(answer, dict):

@@ -10,10 +10,13 @@ from datetime import datetime
 
 import structlog
 
+from orchestrator.domain.network.agents import AgentKind
+from orchestrator.domain.network.refusals import Refusal
 from orchestrator.ports.errors import StoreError
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.member_tokens import MemberToken
 from orchestrator.services.network import NetworkService
+from orchestrator.services.network_members import Refused
 from tool_registry.clock import Clock
 from tool_registry.errors import PortsideError
 
@@ -99,7 +102,14 @@ class AgentSessions:
     async def _joined(self, token: MemberToken) -> _Present:
         instance_id = self._ids.new()
         await self._network.ensure_network(token.network)
-        await self._network.ensure_agent(token.network, token.name)
+        agent = await self._network.ensure_agent(token.network, token.name)
+        if agent.kind is not AgentKind.WORKER:
+            raise Refused(
+                Refusal(
+                    "not_served_by_jobs",
+                    f"{agent.name!r} is a {agent.kind.value}; it joins by no agent token",
+                )
+            )
         await self._network.join(token.network, token.name, instance_id, None)
         return _Present(instance_id, token.id, token.expires_at, self._clock.monotonic())
 

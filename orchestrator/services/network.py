@@ -149,7 +149,7 @@ class NetworkService:
             await self._store.change(network, left)
 
     async def end_sessions(self, reason: str) -> None:
-        """End every instance that came from outside; jobs, and the places of representatives, stay."""
+        """End every instance that came from outside; jobs, people and representatives stay."""
         for network in await self._store.networks():
             for instance_id in await self._store.read(network, _sessions):
                 await self.leave(instance_id, reason)
@@ -173,7 +173,11 @@ class NetworkService:
 
 def _sessions(reader: NetworkReader) -> list[InstanceId]:
     lasting = {one.name for one in reader.definitions() if one.kind is AgentKind.REPRESENTATIVE}
-    return [one.id for one in reader.live_instances() if one.job_id is None and one.agent not in lasting]
+    return [
+        one.id
+        for one in reader.live_instances()
+        if one.job_id is None and not one.person and one.agent not in lasting
+    ]
 
 
 def _is_due(instance: Instance, now: datetime) -> bool:

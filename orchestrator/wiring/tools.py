@@ -9,6 +9,7 @@ from pathlib import Path
 from orchestrator.adapters.db.network_store import SqlNetworkStore
 from orchestrator.adapters.files.watch import WatchedFolders
 from orchestrator.services.agent_file import AgentFile
+from orchestrator.services.agreements import Agreements
 from orchestrator.services.audit_log import AuditLog
 from orchestrator.services.membership import NetworkMembership
 from orchestrator.services.network import NetworkService
@@ -60,7 +61,7 @@ async def open_tools(base: Base) -> Tools:
     base.stack.push_async_callback(audit.close)
     outputs = Outputs(base.blobs, stores.artifacts, clock, base.ids)
     network = NetworkService(SqlNetworkStore(stores.database), clock, base.ids)
-    registry = ToolRegistry()
+    registry = ToolRegistry(await stores.switches.disabled())
     arrivals = Arrivals()
     registry.replace(NETWORK_OWNER, [Offer(tool) for tool in network_tools(network, arrivals.announce)])
     around = Surroundings(
@@ -82,7 +83,15 @@ async def open_tools(base: Base) -> Tools:
         file=StartingFiles(stores.jobs, base.blobs).read,
         invoke=executor.execute,
     )
-    desk = ToolDesk(registry, by_hand, WasmFiles(wasm, outside), base.ids, tools_dir=settings.tools_dir)
+    desk = ToolDesk(
+        registry,
+        by_hand,
+        WasmFiles(wasm, outside),
+        base.ids,
+        tools_dir=settings.tools_dir,
+        agreements=Agreements(settings.home / "agreed"),
+        switches=stores.switches,
+    )
     mcp = McpServers(
         await asyncio.to_thread(load_config, settings.mcp_file),
         on_tools=lambda owner, offers, instructions: registry.replace(

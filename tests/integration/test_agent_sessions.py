@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +12,24 @@ import pytest
 from mcp.client.client import ConnectMode
 
 from orchestrator.adapters.db.stores import Stores
-from orchestrator.domain.network.identities import InstanceId, NetworkName
+from orchestrator.domain.network.agents import AgentDefinition, AgentKind
+from orchestrator.domain.network.identities import AgentName, InstanceId, NetworkName
 from orchestrator.errors import Unauthorised
 from orchestrator.ports.member_tokens import Holder, MemberToken
 from orchestrator.ports.network import NetworkReader
 from orchestrator.services.agent_sessions import AgentSessions
 from orchestrator.services.member_tokens import MemberTokens
 from orchestrator.services.network import NetworkService
+from orchestrator.services.network_members import Refused
 from orchestrator.services.signing import TokenSigner
 from tests.fakes.network_store import MemoryNetworkStore
 from tests.support.networks import CountedIds, RandomIds, SetClock, World
 from tests.support.orchestrator import Wired, wired
-from tests.support.outside import Refused, agent, connected, token_for
+from tests.support.outside import Refused as CallRefused
+from tests.support.outside import agent, connected, token_for
 from worker.clock import SystemClock
 
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
 HERE = NetworkName("local")
 
 
@@ -65,7 +69,7 @@ async def test_agents_ask_answer_delegate_and_claim_as_jobs_do(service: Wired, m
         await helper("network_task_update", taskId=task["task_id"], status="accepted")
         assert (await boss("network_task_get", taskId=task["task_id"]))["task"]["state"] == "accepted"
         await helper("network_claim", scope="src")
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(CallRefused) as refused:
             await boss("network_claim", scope="src/*.py")
         assert refused.value.code == "claim_conflict"
 
@@ -154,8 +158,10 @@ async def test_sessions_of_a_run_that_was_killed_are_over(home: Path) -> None:
         await left.ensure_agent("local", "scout")
         await left.join("local", "scout", "left-over", None)
         stays = (await first.job(job.job_id)).instance_id
+        await left.agents.add("local", AgentDefinition(AgentName("anna"), NOW, kind=AgentKind.HUMAN))
     async with wired(home, engine=first.engine) as second:
-        assert await live(second) == {"coder": [stays]}
+        found = await live(second)
+        assert (found.keys(), found["coder"]) == ({"coder", "anna"}, [stays])
         ended = await read(second, lambda reader: reader.instance(InstanceId("left-over")))
         assert ended.ended_reason == "the orchestrator was restarted"
 
@@ -209,6 +215,14 @@ async def test_a_session_with_an_open_request_is_there(timed: Timed) -> None:
     timed.world.clock.advance(601)
     await timed.sessions.look()
     assert await timed.live() == []
+
+
+async def test_nobody_joins_in_the_place_of_a_human(timed: Timed) -> None:
+    """BR-135: a human's name is the human's, whatever token was given out for it."""
+    await timed.world.agent("scout", kind=AgentKind.HUMAN)
+    with pytest.raises(Refused, match="is a human") as refused:
+        await timed.sessions.enter("s1", timed.token, reads_inbox=True)
+    assert refused.value.code == "not_served_by_jobs"
 
 
 async def test_a_session_ends_with_its_token(timed: Timed) -> None:

@@ -97,7 +97,8 @@ async def test_a_sandbox_in_gvisor_has_a_kernel_of_its_own_and_only_the_way_home
     assert seen["interfaces"] == ["lo"]
     assert seen["tcp"] in {"Network is unreachable", "No route to host"}
     assert "worked" not in seen["calls"].values(), seen["calls"]
-    assert (seen["root"], seen["workspace"]) == ("Read-only file system", "worked")
+    assert seen["root"] in {"Read-only file system", "Permission denied"}
+    assert seen["workspace"] == "worked"
     assert seen["socket directory"] != "worked"
     assert seen["home"] == "hello from outside"
     description = await boxes.engine.describe()

@@ -104,6 +104,18 @@ async def test_a_changed_sidecar_changes_the_tool_and_a_removed_file_takes_it_aw
     assert "calc" not in shown(await step(orchestrator, COUNT))
 
 
+async def test_a_tool_that_is_disabled_is_gone_at_the_next_step_and_back_when_it_is_enabled(
+    orchestrator: Wired,
+):
+    """PD-46."""
+    await at_the_model(orchestrator)
+    assert "network_inbox" in shown(orchestrator.model.requests[0])
+    for action, there in (("disable", False), ("enable", True)):
+        answer = await orchestrator.operator.post(f"/api/v1/tools/network_inbox/{action}", json={})
+        assert answer.status_code == 200
+        assert ("network_inbox" in shown(await step(orchestrator, COUNT))) is there
+
+
 async def test_a_broken_component_is_named_and_its_neighbours_stay(orchestrator: Wired):
     """BR-096: also when it comes while the service runs."""
     shutil.copy(CALC, orchestrator.settings.tools_dir)
@@ -115,6 +127,39 @@ async def test_a_broken_component_is_named_and_its_neighbours_stay(orchestrator:
     assert bad.state == "failed_to_load"
     shutil.copy(CALC, orchestrator.settings.tools_dir / "bad.wasm")
     await eventually(lambda: (found := registry.get("bad")) and found.state == "active")
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("calc.wasm", b"\0asm", "a WebAssembly header that is cut short"),
+        ("calc.capabilities.json", b"{", "calc.capabilities.json: it is not JSON"),
+        ("calc.capabilities.json", b'{"version": 1, "schema": {}}', "its schema says nothing"),
+    ],
+)
+async def test_a_change_that_cannot_be_used_leaves_the_tool_as_it_was_and_says_why(
+    orchestrator: Wired, file: str, content: bytes, said: str
+):
+    """BR-096: a job goes on with the old one; the next good file is taken."""
+    shutil.copy(CALC, orchestrator.settings.tools_dir)
+    await eventually(lambda: "calc" in names(orchestrator))
+    (orchestrator.settings.tools_dir / file).write_bytes(content)
+
+    async def told() -> dict[str, Any]:
+        return (await orchestrator.operator.get("/api/v1/tools/calc")).json()
+
+    async with asyncio.timeout(20):
+        while said not in (await told())["problem"]:  # noqa: ASYNC110 - the file is read by a watcher
+            await asyncio.sleep(0.01)
+    call = {"params": {"expression": "6*7"}}
+    answer = await orchestrator.operator.post("/api/v1/tools/calc/call", json=call)
+    assert "42" in answer.json()["output"]["result"]
+    assert (await told())["hosted"]
+    shutil.copy(CALC, orchestrator.settings.tools_dir)
+    (orchestrator.settings.tools_dir / "calc.capabilities.json").unlink(missing_ok=True)
+    async with asyncio.timeout(20):
+        while (await told())["problem"]:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0.01)
 
 
 async def test_servers_come_change_and_go_with_their_file(orchestrator: Wired):

@@ -161,3 +161,10 @@ signing_keys = Table(
     Column("created_at", UtcTime, nullable=False),
     Column("retired_at", UtcTime),
 )
+
+disabled_tools = Table(
+    "disabled_tools",
+    metadata,
+    Column("owner", AnyText, primary_key=True),
+    Column("original_name", AnyText, primary_key=True),
+)

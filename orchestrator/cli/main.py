@@ -17,6 +17,7 @@ from orchestrator.cli import (
     image_commands,
     jobs_commands,
     mcp_commands,
+    network_commands,
     project_commands,
     run_command,
     secrets_commands,
@@ -39,6 +40,7 @@ app.add_typer(tools_commands.app)
 app.add_typer(mcp_commands.app)
 app.add_typer(secrets_commands.app)
 app.add_typer(agents_commands.app)
+app.add_typer(network_commands.app)
 app.add_typer(image_commands.app)
 app.command("doctor")(doctor.doctor)
 

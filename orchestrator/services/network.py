@@ -18,7 +18,7 @@ from orchestrator.services.network_directory import NetworkDirectory
 from orchestrator.services.network_inbox import NetworkInbox
 from orchestrator.services.network_mail import NetworkMail
 from orchestrator.services.network_members import Refused, agent_name, network_name
-from orchestrator.services.network_offers import offer_waiting, unassigned
+from orchestrator.services.network_offers import movable, offer_waiting
 from orchestrator.services.network_tasks import NetworkTasks
 from tool_registry.clock import Clock
 
@@ -157,7 +157,7 @@ class NetworkService:
         changed: list[Task] = []
         for network in await self._store.networks():
             # Most looks find nothing to do, and then keep nobody from writing.
-            if await self._store.read(network, unassigned):
+            if await self._store.read(network, lambda reader: movable(reader, self._clock.now())):
                 changed += await self._store.change(network, self._offer_waiting)
         return changed
 

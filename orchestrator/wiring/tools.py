@@ -8,9 +8,11 @@ from pathlib import Path
 
 from orchestrator.adapters.db.network_store import SqlNetworkStore
 from orchestrator.adapters.files.watch import WatchedFolders
+from orchestrator.ports.network import NetworkStore
 from orchestrator.services.agent_file import AgentFile
 from orchestrator.services.audit_log import AuditLog
 from orchestrator.services.membership import NetworkMembership
+from orchestrator.services.message_keys import MessageKeys
 from orchestrator.services.network import NetworkService
 from orchestrator.services.network_sweep import Arrivals
 from orchestrator.services.network_tools import OWNER as NETWORK_OWNER
@@ -48,6 +50,8 @@ class Tools:
     outputs: Outputs
     audit: AuditLog
     network: NetworkService
+    network_store: NetworkStore
+    message_keys: MessageKeys
     agent_file: AgentFile
     arrivals: Arrivals
 
@@ -58,7 +62,10 @@ async def open_tools(base: Base) -> Tools:
     audit = AuditLog(stores.audit)
     base.stack.push_async_callback(audit.close)
     outputs = Outputs(base.blobs, stores.artifacts, clock, base.ids)
-    network = NetworkService(SqlNetworkStore(stores.database), clock, base.ids)
+    message_keys = MessageKeys(stores.message_keys, clock, base.ids)
+    await message_keys.load()
+    network_store = SqlNetworkStore(stores.database, message_keys)
+    network = NetworkService(network_store, clock, base.ids)
     registry = ToolRegistry()
     arrivals = Arrivals()
     registry.replace(NETWORK_OWNER, [Offer(tool) for tool in network_tools(network, arrivals.announce)])
@@ -99,7 +106,19 @@ async def open_tools(base: Base) -> Tools:
     membership = NetworkMembership(network)
     agent_file = await open_agents(base, network)
     return Tools(
-        registry, executor, desk, mcp, mcp_file, membership, outputs, audit, network, agent_file, arrivals
+        registry,
+        executor,
+        desk,
+        mcp,
+        mcp_file,
+        membership,
+        outputs,
+        audit,
+        network,
+        network_store,
+        message_keys,
+        agent_file,
+        arrivals,
     )
 
 

@@ -40,6 +40,7 @@ class Stores:
     artifacts: ArtifactStore
     secrets: SecretStore
     signing_keys: SigningKeyStore
+    message_keys: SigningKeyStore
     network: NetworkStore
 
     async def close(self) -> None:
@@ -64,5 +65,6 @@ async def open_stores(url: str, *, sealer: Sealer, clock: Clock) -> Stores:
         artifacts=SqlArtifactStore(database),
         secrets=SqlSecretStore(database, sealer, clock),
         signing_keys=SqlSigningKeyStore(database, sealer),
+        message_keys=SqlSigningKeyStore(database, sealer, purpose="messages"),
         network=SqlNetworkStore(database),
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -15,13 +16,17 @@ from container.adapters.docker.engine import DockerEngine
 from container.adapters.docker.packages import install_docker
 from container.adapters.docker.private_daemon import PrivateDaemon
 from container.engine.errors import EngineError
+from container.engine.sandbox import WorkerStart
+from orchestrator.adapters.egress.squid import SquidProxy
 from orchestrator.domain.model_choice import NoModelChosen, resolve_model
 from orchestrator.home import prepare_home
+from orchestrator.ports.egress import Carried, ProxyFailed
 from orchestrator.ports.errors import StoreError
 from orchestrator.ports.models import ModelError
 from orchestrator.probe import probe
 from orchestrator.settings import Settings
 from orchestrator.wiring import base, engines
+from orchestrator.wiring.egress import squid_settings
 from orchestrator.wiring.models import check_model
 from tool_registry.context import ToolContext
 from tool_registry.errors import PortsideError
@@ -70,6 +75,7 @@ async def diagnose(settings: Settings) -> AsyncIterator[Finding]:
     yield _good("home", str(settings.home))
     async for finding in _engine(settings):
         yield finding
+    yield await _egress(settings)
     yield await _database(settings)
     yield _model(settings)
     async for finding in _mcp(settings):
@@ -129,25 +135,50 @@ async def _engine(settings: Settings) -> AsyncIterator[Finding]:
 
 async def _image_and_sandbox(settings: Settings, engine: DockerEngine) -> AsyncIterator[Finding]:
     if settings.image:
-        await engine.prepare(settings.image)
-        image = settings.image
-        yield _good("image", f"{image} is there (PORTSIDE_IMAGE)")
+        start = await engines.starts_of(settings, engine).start_in("")
+        brought = "; it gets a worker brought along" if start.kit else ""
+        yield _good("image", f"{start.image} is there (PORTSIDE_IMAGE){brought}")
     else:
         status = await engines.worker_image(settings, engine).status()
-        image = status.tag
+        start = WorkerStart(status.tag)
         if not status.present:
             yield _bad("image", status.message.partition(". ")[0], "portside image build")
             return
         yield _good("image", status.message)
         if status.stale:
-            yield Finding("image", Verdict.NOTE, f"older ones may be removed: {', '.join(status.stale)}")
+            older = f"{len(status.stale)} older ones take room; remove them: portside image prune"
+            yield Finding("image", Verdict.NOTE, older)
     try:
-        facts = await probe(engine, image)
+        facts = await probe(engine, start)
     except (EngineError, OSError) as error:
-        yield _bad("sandbox", f"a container of {image} told nothing: {error}", "look at the engine's log")
+        yield _bad(
+            "sandbox", f"a container of {start.image} told nothing: {error}", "look at the engine's log"
+        )
         return
     for name, fact in facts.items():
         yield _good(name, fact.seen) if fact.good else _bad(name, fact.seen, fact.fix)
+
+
+async def _egress(settings: Settings) -> Finding:
+    """Not everybody allows hosts: without squid all else works."""
+    squid = squid_settings(settings)
+    if missing := squid.missing():
+        return Finding("allowed hosts", Verdict.NOTE, missing)
+    with tempfile.TemporaryDirectory(prefix="portside-") as folder:
+        proxy = SquidProxy(replace(squid, directory=Path(folder)), _unheard)
+        try:
+            await proxy.admit("doctor", ())
+        except ProxyFailed as error:
+            return _bad(
+                "allowed hosts", str(error), "reinstall squid, or name another with PORTSIDE_EGRESS_SQUID"
+            )
+        finally:
+            await proxy.close()
+    return _good("allowed hosts", "squid was started and answered")
+
+
+async def _unheard(_carried: Carried) -> None:
+    """Nobody connects through it."""
 
 
 async def _database(settings: Settings) -> Finding:

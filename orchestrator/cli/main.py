@@ -11,6 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from orchestrator.cli import (
+    agent_tokens,
     agents_commands,
     doctor,
     first_calls,
@@ -39,6 +40,8 @@ app.add_typer(jobs_commands.app)
 app.add_typer(tools_commands.app)
 app.add_typer(mcp_commands.app)
 app.add_typer(secrets_commands.app)
+for command in (agent_tokens.token, agent_tokens.tokens, agent_tokens.revoke):
+    agents_commands.app.command(command.__name__)(command)
 app.add_typer(agents_commands.app)
 app.add_typer(network_commands.app)
 app.add_typer(image_commands.app)

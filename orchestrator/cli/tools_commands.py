@@ -187,6 +187,30 @@ def remove(name: str, as_json: AsJson = False) -> None:
     finish(work())
 
 
+@app.command()
+def disable(name: str, as_json: AsJson = False) -> None:
+    """Take a tool away from every caller; it stays so until it is enabled."""
+    _switch(name, "disable", as_json)
+
+
+@app.command()
+def enable(name: str, as_json: AsJson = False) -> None:
+    """Let callers have a tool again that was disabled."""
+    _switch(name, "enable", as_json)
+
+
+def _switch(name: str, action: str, as_json: bool) -> None:
+    settings, output = settings_from_environment(), Output(as_json)
+
+    async def work() -> None:
+        async with desk_for(settings, output.say, tools=True) as client:
+            tool: dict[str, Any] = await client.post(f"/api/v1/tools/{_name(name)}/{action}", {})
+        seen = "see it" if tool["hosted"] else f"do not see it: {tool['hidden_because']}"
+        output.show(tool, f"{tool['name']} is {action}d; sandboxed jobs {one_line(seen, 500)}")
+
+    finish(work())
+
+
 def read_arguments(given: str) -> dict[str, Any]:
     """A call's arguments from JSON text, `@FILE`, or `-`.
 

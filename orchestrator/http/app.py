@@ -16,11 +16,13 @@ from orchestrator.http.bodies import MAX_BODY_BYTES, BodyLimit
 from orchestrator.http.execute_route import ExecuteRoute, describe_execute
 from orchestrator.http.failures import Failures
 from orchestrator.http.llm_routes import llm_router
+from orchestrator.http.mcp_route import McpRoute, McpServices
 from orchestrator.http.native_routes import native_router
 from orchestrator.http.operator_agents import agents_router
 from orchestrator.http.operator_jobs import OperatorServices, jobs_router
 from orchestrator.http.operator_network import NetworkServices, network_router
 from orchestrator.http.operator_secrets import secrets_router
+from orchestrator.http.operator_tokens import tokens_router
 from orchestrator.http.operator_tools import ToolServices, tools_router
 from orchestrator.http.problems import (
     describe_problems,
@@ -66,6 +68,7 @@ class AppServices:
     executions: ExecutionService
     models: ModelService
     native: NativeModelService
+    mcp: McpServices
     ready: Ready
     ids: Ids
 
@@ -76,7 +79,7 @@ def create_app(services: AppServices) -> ASGIApp:
     # Inside, as FastAPI would answer a bug with a page of its own; the hot route sees to itself.
     app.add_middleware(Failures, ids=services.ids)
     return ExecuteRoute(
-        BodyLimit(app, _body_limit),
+        McpRoute(BodyLimit(app, _body_limit), services.mcp),
         tokens=services.worker.tokens,
         executions=services.executions,
         catalogues=services.worker.catalogues,
@@ -101,6 +104,8 @@ def create_api(services: AppServices) -> FastAPI:
     app.include_router(agents_router(services.operators.gate, services.agents))
     app.include_router(network_router(services.operators.gate, services.network))
     app.include_router(secrets_router(services.operators.gate, services.secrets))
+    operators = services.operators
+    app.include_router(tokens_router(operators.gate, services.mcp.tokens, operators.defaults.network))
     _health_routes(app, services.ready)
     app.add_exception_handler(PortsideError, on_portside_error)
     app.add_exception_handler(RequestValidationError, on_invalid_request)

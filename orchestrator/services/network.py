@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from orchestrator.domain.network.agents import AgentDefinition, Instance, InstanceState
+from orchestrator.domain.network.agents import AgentDefinition, AgentKind, Instance, InstanceState
 from orchestrator.domain.network.identities import InstanceId
 from orchestrator.domain.network.refusals import Refusal, not_found
 from orchestrator.domain.network.tasks import Task
 from orchestrator.ports.ids import Ids
-from orchestrator.ports.network import NetworkStore, NetworkTransaction
+from orchestrator.ports.network import NetworkReader, NetworkStore, NetworkTransaction
 from orchestrator.services.network_agents import NetworkAgents, made_once, normal_definition, register
 from orchestrator.services.network_claims import NetworkClaims
 from orchestrator.services.network_departures import end_instance
@@ -148,6 +148,12 @@ class NetworkService:
 
             await self._store.change(network, left)
 
+    async def end_sessions(self, reason: str) -> None:
+        """End every instance that came from outside; jobs, people and representatives stay."""
+        for network in await self._store.networks():
+            for instance_id in await self._store.read(network, _sessions):
+                await self.leave(instance_id, reason)
+
     async def sweep(self) -> list[Task]:
         """Look at every task that nobody has accepted: time alone changes who can take it.
 
@@ -163,6 +169,15 @@ class NetworkService:
 
     def _offer_waiting(self, tx: NetworkTransaction) -> list[Task]:
         return offer_waiting(tx, self._ids, self._clock.now())
+
+
+def _sessions(reader: NetworkReader) -> list[InstanceId]:
+    lasting = {one.name for one in reader.definitions() if one.kind is AgentKind.REPRESENTATIVE}
+    return [
+        one.id
+        for one in reader.live_instances()
+        if one.job_id is None and not one.person and one.agent not in lasting
+    ]
 
 
 def _is_due(instance: Instance, now: datetime) -> bool:

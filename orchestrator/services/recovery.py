@@ -18,7 +18,7 @@ from anyio.to_thread import run_sync
 
 from container.engine.errors import EngineError, EngineUnavailable
 from container.engine.port import SandboxEngine
-from container.engine.sandbox import SandboxRef, SandboxSpec, SandboxState
+from container.engine.sandbox import SandboxRef, SandboxSpec, SandboxState, WorkerStart
 from orchestrator.domain.jobs import Job
 from orchestrator.domain.plan import sandbox_name
 from orchestrator.ports.blobs import Blob, BlobStore, BlobTooLarge
@@ -29,7 +29,7 @@ from orchestrator.services.reports import MAX_CHANGES_BYTES
 from orchestrator.services.timeline import Timeline
 
 _log = structlog.get_logger(__name__)
-COMMAND = ("python", "-P", "-m", "worker.recovery", "/run/portside", "/workspace")
+ARGUMENTS = ("-m", "worker.recovery", "/run/portside", "/workspace")
 _WORKSPACE = "/workspace"
 _PATCH = "/workspace/changes.patch"
 _DEADLINE_S = 600.0
@@ -46,12 +46,12 @@ class RecoverySettings:
 
     Attributes:
         instance: names this orchestrator; its sandboxes carry it as a label.
-        image: answers the worker image, made ready if need be.
+        start_in: answers how Python with the worker is started in an image; empty names the default one.
         folder: where archives lie for a moment; what an earlier run left there is removed.
     """
 
     instance: str
-    image: Callable[[], Awaitable[str]]
+    start_in: Callable[[str], Awaitable[WorkerStart]]
     folder: Path
     bounds: LeftBounds | None = None
 
@@ -128,10 +128,13 @@ class Recovery:
 
         It carries its job's labels: one that a killed orchestrator leaves goes when the job has ended.
         """
+        start = await self._settings.start_in("")
         spec = SandboxSpec(
             name=f"{sandbox_name(job.id, job.attempt)}-changes-{uuid4().hex[:8]}",
-            image=await self._settings.image(),
-            command=COMMAND,
+            image=start.image,
+            command=(*start.python, *ARGUMENTS),
+            env=start.env,
+            kit=start.kit,
             labels={
                 LABEL_INSTANCE: self._settings.instance,
                 LABEL_JOB: job.id,

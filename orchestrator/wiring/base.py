@@ -13,6 +13,7 @@ from orchestrator.adapters.secrets.master_key import MasterKey
 from orchestrator.adapters.secrets.sealing import AesGcmSealer
 from orchestrator.home import prepare_home
 from orchestrator.services.secrets import SecretService
+from orchestrator.services.signing import TokenSigner
 from orchestrator.settings import Settings
 from orchestrator.wiring.models import secret_text
 from tool_registry.clock import Clock
@@ -34,12 +35,13 @@ class Base:
     blobs: FileBlobStore
     redactor: Redactor
     secrets: SecretService
+    signer: TokenSigner
     stack: AsyncExitStack
 
 
 async def open_base(settings: Settings, stack: AsyncExitStack) -> Base:
     """Make the home ready and open what is kept in it; its schema is brought up to date."""
-    clock = SystemClock()
+    clock, ids = SystemClock(), Uuid7Ids()
     instance = await asyncio.to_thread(prepare_home, settings.home)
     stores = await open_state(settings, clock)
     stack.push_async_callback(stores.close)
@@ -47,15 +49,18 @@ async def open_base(settings: Settings, stack: AsyncExitStack) -> Base:
     redactor = Redactor(_known_secrets(settings))
     secrets = SecretService(stores.secrets, redactor)
     await secrets.learn_stored()
+    signer = TokenSigner(stores.signing_keys, clock, ids)
+    await signer.load()
     return Base(
         settings=settings,
         clock=clock,
-        ids=Uuid7Ids(),
+        ids=ids,
         instance=instance,
         stores=stores,
         blobs=FileBlobStore(settings.home / "blobs"),
         redactor=redactor,
         secrets=secrets,
+        signer=signer,
         stack=stack,
     )
 

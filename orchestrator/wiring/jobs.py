@@ -10,6 +10,8 @@ import httpx
 from starlette.types import ASGIApp
 
 from container.engine.port import SandboxEngine
+from container.engine.sandbox import WorkerStart
+from orchestrator.adapters.egress.squid import SquidProxy
 from orchestrator.adapters.models.native_router import NativeRouter
 from orchestrator.adapters.models.router import ModelRouter
 from orchestrator.adapters.sockets.unix import UnixJobSockets
@@ -20,6 +22,7 @@ from orchestrator.home import socket_root
 from orchestrator.http.auth import SOCKET_JOB
 from orchestrator.ports.models import ModelProvider
 from orchestrator.services.active_jobs import ActiveJobs
+from orchestrator.services.egress import Egress, Told
 from orchestrator.services.in_process import InProcessJobs
 from orchestrator.services.jobs import JobParts, JobService
 from orchestrator.services.launching import Launcher, LaunchSettings
@@ -30,6 +33,7 @@ from orchestrator.services.timeline import Timeline
 from orchestrator.services.tokens import TokenService
 from orchestrator.settings import Settings
 from orchestrator.wiring.base import Base
+from orchestrator.wiring.egress import squid_settings
 from orchestrator.wiring.models import models_of, native_models_of
 from orchestrator.wiring.tools import Tools
 from worker.in_process import run_in_process
@@ -40,12 +44,12 @@ class Outside:
     """What an orchestrator is given beside its settings.
 
     Attributes:
-        image: answers the image of jobs that name none, made ready if need be.
+        start_in: answers how the worker is started in an image; empty names that of jobs that name none.
         models: providers in place of built-in ones, by the prefix of their models' names.
     """
 
     engine: SandboxEngine
-    image: Callable[[], Awaitable[str]]
+    start_in: Callable[[str], Awaitable[WorkerStart]]
     models: Mapping[str, ModelProvider] = field(default_factory=dict[str, ModelProvider])
 
 
@@ -56,6 +60,7 @@ class Jobs:
     parts: JobParts
     tokens: TokenService
     sockets: UnixJobSockets
+    egress: Egress
     supervisor: Supervisor
     models: ModelRouter
     native: NativeRouter
@@ -76,18 +81,19 @@ async def open_jobs(base: Base, tools: Tools, outside: Outside) -> Jobs:
     tools.arrivals.listen(timeline.wake_all)
     active = ActiveJobs(stores.jobs, base.clock)
     parts = JobParts(stores.jobs, active, base.blobs, stores.deliveries, timeline, base.clock, base.ids)
-    tokens = TokenService(
-        stores.signing_keys, active, base.clock, base.ids, lifetime_s=settings.token_lifetime_s
-    )
-    await tokens.load_keys()
+    tokens = TokenService(base.signer, active, base.clock, lifetime_s=settings.token_lifetime_s)
     sockets = UnixJobSockets(socket_root(base.instance), mark=SOCKET_JOB)
+    proxy = SquidProxy(squid_settings(settings), Told(timeline))
+    base.stack.push_async_callback(proxy.close)
+    egress = Egress(proxy)
     base.stack.push_async_callback(sockets.close_all)
     launcher = Launcher(
         parts,
         engine=outside.engine,
         tokens=tokens,
         sockets=sockets,
-        settings=LaunchSettings(base.instance, outside.image, settings.stop_grace_s),
+        egress=egress,
+        settings=LaunchSettings(base.instance, outside.start_in, settings.stop_grace_s),
     )
     supervisor = Supervisor(
         parts,
@@ -97,10 +103,11 @@ async def open_jobs(base: Base, tools: Tools, outside: Outside) -> Jobs:
             base.blobs,
             timeline,
             engine=outside.engine,
-            settings=RecoverySettings(base.instance, outside.image, settings.cache_dir / "recovery"),
+            settings=RecoverySettings(base.instance, outside.start_in, settings.cache_dir / "recovery"),
         ),
         sockets=sockets,
         membership=tools.membership,
+        egress=egress,
         settings=SupervisorSettings(
             base.instance,
             PlanRules(
@@ -121,7 +128,7 @@ async def open_jobs(base: Base, tools: Tools, outside: Outside) -> Jobs:
         for one in wakes:
             one()
 
-    service = JobService(parts, wake, models=models, secrets=base.secrets)
+    service = JobService(parts, wake, models=models, secrets=base.secrets, egress=egress)
     autostart = Autostart(
         tools.network_store,
         service,
@@ -131,7 +138,7 @@ async def open_jobs(base: Base, tools: Tools, outside: Outside) -> Jobs:
             settings.max_running_jobs_per_network or settings.max_running_jobs, lambda: _usual_model(settings)
         ),
     )
-    return Jobs(parts, tokens, sockets, supervisor, models, native, service, autostart, wakes)
+    return Jobs(parts, tokens, sockets, egress, supervisor, models, native, service, autostart, wakes)
 
 
 def _usual_model(settings: Settings) -> str:

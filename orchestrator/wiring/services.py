@@ -26,6 +26,7 @@ from orchestrator.services.statistics import Statistics
 from orchestrator.services.supervisor import Supervisor
 from orchestrator.wiring.base import Base
 from orchestrator.wiring.jobs import Jobs
+from orchestrator.wiring.mcp import mcp_of
 from orchestrator.wiring.tools import Tools
 
 
@@ -90,6 +91,7 @@ def services_of(base: Base, tools: Tools, jobs: Jobs, gate: OperatorGate) -> App
             clock=base.clock,
         ),
         ready=lambda: _missing(stores, jobs.supervisor),
+        mcp=mcp_of(base, tools, jobs, executions),
         ids=base.ids,
     )
 

@@ -34,7 +34,7 @@ from wasm_tools.granted_host import Outside as GuestsOutside
 from wasm_tools.loading import WasmFiles
 from worker.explainer import SubprocessExplainer
 
-_BY_HAND_BYTES = 16 * 1024 * 1024
+_WHOLE_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class Tools:
 
     registry: ToolRegistry
     executor: ToolExecutor
+    for_agents: ToolExecutor
     desk: ToolDesk
     mcp: McpServers
     mcp_file: McpServerFile
@@ -66,7 +67,7 @@ async def open_tools(base: Base) -> Tools:
     await message_keys.load()
     network_store = SqlNetworkStore(stores.database, message_keys)
     network = NetworkService(network_store, clock, base.ids)
-    registry = ToolRegistry()
+    registry = ToolRegistry(await stores.switches.disabled())
     arrivals = Arrivals()
     registry.replace(NETWORK_OWNER, [Offer(tool) for tool in network_tools(network, arrivals.announce)])
     around = Surroundings(
@@ -79,17 +80,23 @@ async def open_tools(base: Base) -> Tools:
     )
     wasm = await open_wasm(settings, clock)
     base.stack.push_async_callback(wasm.close)
-    # No job keeps what a person asked for: it is answered whole, within reason.
-    by_hand = ToolExecutor(
-        registry, replace(around, hosted=False, keeper=None, max_output_bytes=_BY_HAND_BYTES)
-    )
+    # No job keeps what a person or an agent from outside asked for: it is answered whole, within reason.
+    whole = replace(around, keeper=None, max_output_bytes=_WHOLE_BYTES)
+    by_hand = ToolExecutor(registry, replace(whole, hosted=False))
     executor = ToolExecutor(registry, around)
     outside = GuestsOutside(
         secret=stores.secrets.get,
         file=StartingFiles(stores.jobs, base.blobs).read,
         invoke=executor.execute,
     )
-    desk = ToolDesk(registry, by_hand, WasmFiles(wasm, outside), base.ids, tools_dir=settings.tools_dir)
+    desk = ToolDesk(
+        registry,
+        by_hand,
+        WasmFiles(wasm, outside),
+        base.ids,
+        switches=stores.switches,
+        tools_dir=settings.tools_dir,
+    )
     mcp = McpServers(
         await asyncio.to_thread(load_config, settings.mcp_file),
         on_tools=lambda owner, offers, instructions: registry.replace(
@@ -103,22 +110,21 @@ async def open_tools(base: Base) -> Tools:
     logins = Logins(Grants(stores.secrets), stores.secrets.get)
     base.stack.push_async_callback(logins.close)
     mcp_file = McpServerFile(mcp, settings.mcp_file, logins=logins, resolve_secret=stores.secrets.get)
-    membership = NetworkMembership(network)
-    agent_file = await open_agents(base, network)
     return Tools(
-        registry,
-        executor,
-        desk,
-        mcp,
-        mcp_file,
-        membership,
-        outputs,
-        audit,
-        network,
-        network_store,
-        message_keys,
-        agent_file,
-        arrivals,
+        registry=registry,
+        executor=executor,
+        for_agents=ToolExecutor(registry, whole),
+        desk=desk,
+        mcp=mcp,
+        mcp_file=mcp_file,
+        membership=NetworkMembership(network),
+        outputs=outputs,
+        audit=audit,
+        network=network,
+        network_store=network_store,
+        message_keys=message_keys,
+        arrivals=arrivals,
+        agent_file=await open_agents(base, network),
     )
 
 

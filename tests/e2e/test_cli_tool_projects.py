@@ -1,4 +1,4 @@
-"""A tool's author at the command line, from nothing to a tool that a job calls (PD-40, PD-14)."""
+"""A tool's author at the command line, from nothing to a tool that a job calls (PD-45, PD-14)."""
 
 from __future__ import annotations
 

@@ -14,13 +14,16 @@ from typing import Any
 import pytest
 
 from container.engine.errors import EngineUnavailable, SandboxNotFound
+from container.engine.sandbox import WorkerStart
 from orchestrator.domain.jobs import Job
-from orchestrator.services.recovery import COMMAND
+from orchestrator.services.recovery import ARGUMENTS
 from tests.fakes.comparing import compares
 from tests.fakes.engine import FakeEngine, FakeSandbox
 from tests.support.deadline import eventually
 from tests.support.orchestrator import Wired, WorkerHands, wired
 from tests.support.waiting import until
+
+COMMAND = (*WorkerStart("").python, *ARGUMENTS)
 
 RECOVERED = "; its changes were recovered"
 KILLED = "killed (SIGKILL), not by its memory limit"

@@ -1,4 +1,4 @@
-"""Tools are built of their sources and tried in the sandbox that jobs get (PD-40, DC-2)."""
+"""Tools are built of their sources and tried in the sandbox that jobs get (PD-45, DC-2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A project is begun, read and judged by its files alone (PD-40)."""
+"""A project is begun, read and judged by its files alone (PD-45)."""
 
 from __future__ import annotations
 

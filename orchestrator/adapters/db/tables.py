@@ -162,3 +162,10 @@ signing_keys = Table(
     Column("retired_at", UtcTime),
     Column("purpose", AnyText, nullable=False),
 )
+
+disabled_tools = Table(
+    "disabled_tools",
+    metadata,
+    Column("owner", AnyText, primary_key=True),
+    Column("original_name", AnyText, primary_key=True),
+)

@@ -30,7 +30,7 @@ async def test_a_human_and_a_job_work_together_and_the_operator_sees_it(orchestr
     (offer,) = (await worker.execute("network_inbox")).json()["output"]["result"]["items"]
     assert offer["task"]["task_id"] == task["task_id"]
     moves = ({"status": "accepted"}, {"status": "working"}, {"status": "blocked", "reason": "no key"})
-    for move in moves:
+    for move in moves:  # without keys: each is a call of its own
         done = await worker.execute("network_task_update", {"taskId": task["task_id"]} | move)
         assert not done.json()["output"]["is_error"], done.text
     await worker.execute("network_claim", {"scope": "src/**"})

@@ -10,6 +10,7 @@ from orchestrator.adapters.db.network_store import SqlNetworkStore
 from orchestrator.adapters.files.watch import WatchedFolders
 from orchestrator.ports.network import NetworkStore
 from orchestrator.services.agent_file import AgentFile
+from orchestrator.services.agreements import Agreements
 from orchestrator.services.audit_log import AuditLog
 from orchestrator.services.membership import NetworkMembership
 from orchestrator.services.message_keys import MessageKeys
@@ -94,8 +95,9 @@ async def open_tools(base: Base) -> Tools:
         by_hand,
         WasmFiles(wasm, outside),
         base.ids,
-        switches=stores.switches,
         tools_dir=settings.tools_dir,
+        agreements=Agreements(settings.home / "agreed"),
+        switches=stores.switches,
     )
     mcp = McpServers(
         await asyncio.to_thread(load_config, settings.mcp_file),

@@ -13,6 +13,7 @@ from orchestrator.domain.network.resources import resource_key
 from orchestrator.domain.network.tasks import Task, instance_ended
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.network import NetworkStore, NetworkTransaction
+from orchestrator.services.collaboration import Collaboration
 from orchestrator.services.network_claims import NetworkClaims
 from orchestrator.services.network_directory import NetworkDirectory
 from orchestrator.services.network_inbox import NetworkInbox
@@ -21,13 +22,15 @@ from orchestrator.services.network_members import Refused, accepted, agent_name,
 from orchestrator.services.network_notes import tell_other_side
 from orchestrator.services.network_offers import offer_waiting, unassigned
 from orchestrator.services.network_tasks import NetworkTasks
+from orchestrator.services.response_waits import ResponseWaits
 from tool_registry.clock import Clock
 
 HEARTBEAT = timedelta(seconds=15)
 
 
 class NetworkService:
-    """Who belongs to a network. What members do lies in `directory`, `claims`, `mail`, `inbox` and `tasks`.
+    """Who belongs to a network. What members do lies in `directory`, `claims`, `mail`, `collaboration`,
+    `inbox` and `tasks`.
 
     Args:
         store: where networks are kept.
@@ -41,7 +44,9 @@ class NetworkService:
         self._ids = ids
         self.directory = NetworkDirectory(store, clock, ids)
         self.claims = NetworkClaims(store, clock, ids)
-        self.mail = NetworkMail(store, clock, ids)
+        waits = ResponseWaits()
+        self.mail = NetworkMail(store, clock, ids, waits)
+        self.collaboration = Collaboration(store, self.mail, waits, clock, ids)
         self.inbox = NetworkInbox(store, clock)
         self.tasks = NetworkTasks(store, clock, ids)
 

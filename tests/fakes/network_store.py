@@ -11,9 +11,10 @@ from typing import TypeVar
 import anyio
 import anyio.lowlevel
 
-from orchestrator.domain.network.agents import AgentDefinition, Instance
+from orchestrator.domain.network.agents import AgentDefinition, Instance, InstanceState
 from orchestrator.domain.network.artifacts import NetworkArtifact
 from orchestrator.domain.network.claims import Claim
+from orchestrator.domain.network.collaboration import CollaborationRequest
 from orchestrator.domain.network.identities import (
     Actor,
     AgentName,
@@ -23,6 +24,7 @@ from orchestrator.domain.network.identities import (
     InstanceId,
     MessageId,
     NetworkName,
+    RequestId,
     TaskId,
     ThreadId,
 )
@@ -41,6 +43,7 @@ class _Network:
 
     name: NetworkName
     made: bool = False
+    revision: int = 0
     agents: dict[AgentName, AgentDefinition] = field(default_factory=dict[AgentName, AgentDefinition])
     instances: dict[InstanceId, Instance] = field(default_factory=dict[InstanceId, Instance])
     tasks: dict[TaskId, Task] = field(default_factory=dict[TaskId, Task])
@@ -51,6 +54,9 @@ class _Network:
     artifacts: dict[ArtifactId, NetworkArtifact] = field(default_factory=dict[ArtifactId, NetworkArtifact])
     threads: dict[ThreadId, Thread] = field(default_factory=dict[ThreadId, Thread])
     messages: dict[MessageId, Message] = field(default_factory=dict[MessageId, Message])
+    requests: dict[RequestId, CollaborationRequest] = field(
+        default_factory=dict[RequestId, CollaborationRequest]
+    )
     deliveries: dict[DeliveryId, Delivery] = field(default_factory=dict[DeliveryId, Delivery])
 
     def copied(self) -> _Network:
@@ -77,11 +83,26 @@ class _Rows:
     def definition(self, name: AgentName) -> AgentDefinition | None:
         return self._rows.agents.get(name)
 
+    def profiles_revision(self) -> int:
+        return self._rows.revision
+
     def live_instances(self) -> list[Instance]:
         return sorted(
             (one for one in self._rows.instances.values() if one.live),
             key=lambda one: (one.joined_at, one.id),
         )
+
+    def serving_agents(self, heard_since: datetime) -> list[AgentName]:
+        return sorted(
+            {
+                one.agent
+                for one in self._rows.instances.values()
+                if one.state is InstanceState.ACTIVE and one.last_seen_at and one.last_seen_at >= heard_since
+            }
+        )
+
+    def declaring_instances(self) -> list[Instance]:
+        return [one for one in self.live_instances() if one.capabilities]
 
     def instance(self, instance_id: InstanceId) -> Instance | None:
         return self._rows.instances.get(instance_id)
@@ -129,6 +150,24 @@ class _Rows:
         calls = {(one.sender_instance, one.call_id): one for one in self._rows.messages.values()}
         return calls.get((instance_id, call_id))
 
+    def request(self, request_id: RequestId) -> CollaborationRequest | None:
+        return self._rows.requests.get(request_id)
+
+    def request_of_call(self, instance_id: InstanceId, call_id: str) -> CollaborationRequest | None:
+        calls = {(one.requester_instance, one.call_id): one for one in self._rows.requests.values()}
+        return calls.get((instance_id, call_id))
+
+    def request_of_thread(self, thread_id: ThreadId) -> CollaborationRequest | None:
+        return {one.thread_id: one for one in self._rows.requests.values()}.get(thread_id)
+
+    def unanswered_requests(self, agent: AgentName, since: datetime) -> list[CollaborationRequest]:
+        found = [
+            one
+            for one in self._rows.requests.values()
+            if agent in {one.requester, one.target} and one.answered_at is None and one.expires_at > since
+        ]
+        return sorted(found, key=lambda one: (one.created_at, one.id))
+
     def deliveries_of_message(self, message_id: MessageId) -> list[Delivery]:
         return [one for one in self._rows.deliveries.values() if one.message_id == message_id]
 
@@ -150,6 +189,7 @@ class _Rows:
         self._rows.made = True
 
     def put_definition(self, definition: AgentDefinition) -> None:
+        self._rows.revision += 1
         self._rows.agents[definition.name] = definition
 
     def put_instance(self, instance: Instance) -> None:
@@ -177,6 +217,9 @@ class _Rows:
 
     def add_message(self, message: Message) -> None:
         self._rows.messages[message.id] = message
+
+    def put_request(self, request: CollaborationRequest) -> None:
+        self._rows.requests[request.id] = request
 
     def put_deliveries(self, deliveries: Sequence[Delivery]) -> None:
         self._rows.deliveries |= {one.id: one for one in deliveries}

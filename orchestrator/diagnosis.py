@@ -15,14 +15,13 @@ from container.adapters.docker.engine import DockerEngine
 from container.adapters.docker.packages import install_docker
 from container.adapters.docker.private_daemon import PrivateDaemon
 from container.engine.errors import EngineError
-from orchestrator import main
 from orchestrator.domain.model_choice import NoModelChosen, resolve_model
 from orchestrator.home import prepare_home
 from orchestrator.ports.errors import StoreError
 from orchestrator.ports.models import ModelError
 from orchestrator.probe import probe
 from orchestrator.settings import Settings
-from orchestrator.wiring import engines
+from orchestrator.wiring import base, engines
 from orchestrator.wiring.models import check_model
 from tool_registry.context import ToolContext
 from tool_registry.errors import PortsideError
@@ -33,8 +32,9 @@ from tool_registry.mcp.status import ServerState
 from tool_registry.registry import Offer, Replaced
 from tool_registry.visibility import ToolState
 from wasm_tools.loading import WasmFiles
+from worker.clock import SystemClock
 
-CALC = Path(main.__file__).resolve().parents[1] / "wasm_tools" / "guests" / "calc" / "calc.wasm"
+CALC = Path(__file__).resolve().parents[1] / "wasm_tools" / "guests" / "calc" / "calc.wasm"
 Say = Callable[[str], None]
 
 
@@ -153,7 +153,7 @@ async def _image_and_sandbox(settings: Settings, engine: DockerEngine) -> AsyncI
 async def _database(settings: Settings) -> Finding:
     where = settings.database.partition("://")[0]
     try:
-        stores = await main.open_state(settings, main.SystemClock())
+        stores = await base.open_state(settings, SystemClock())
         try:
             current = await stores.database.check()
         finally:
@@ -178,7 +178,7 @@ def _model(settings: Settings) -> Finding:
 async def _mcp(settings: Settings) -> AsyncIterator[Finding]:
     try:
         config = await asyncio.to_thread(load_config, settings.mcp_file)
-        stores = await main.open_state(settings, main.SystemClock())
+        stores = await base.open_state(settings, SystemClock())
     except (PortsideError, StoreError, OSError) as error:
         yield _bad("mcp", str(error), f"repair {settings.mcp_file}")
         return
@@ -207,7 +207,7 @@ def _ignored(owner: str, offers: Sequence[Offer], instructions: str) -> Replaced
 
 
 async def _wasm(settings: Settings) -> AsyncIterator[Finding]:
-    runtime = await main.open_wasm(settings, main.SystemClock())
+    runtime = await base.open_wasm(settings, SystemClock())
     try:
         files = WasmFiles(runtime)
         calc = await files.load(CALC)

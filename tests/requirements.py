@@ -123,6 +123,7 @@ REQUIREMENTS: dict[str, str] = {
     "BR-095": "A guest reaches the hosts it was granted, at addresses that were checked, and no secret comes back.",
     "BR-096": "A wrong kind of file is refused at registration in one sentence.",
     "BR-098": "After a crash every container is adopted or removed, and no other's is touched.",
+    "BR-100": "What a job wrote belongs to whoever applies it, and nothing of it is left behind.",
     "BR-102": "No port is published, so none can clash.",
     "BR-103": "A silent engine fails fast, blocks nothing and is found again.",
     "BR-105": "An OOM kill is named only when exit and flag agree.",

@@ -6,21 +6,23 @@ from pathlib import Path
 
 import httpx
 
-from orchestrator import main
 from orchestrator.cli.client import OperatorClient
 from orchestrator.domain.jobs import JobId, JobState
+from orchestrator.main import open_desk
 from orchestrator.ports.events import NewEvent
 from orchestrator.settings import Settings
+from orchestrator.wiring.base import open_state
 from tests.support.jobs import START, make_job
+from worker.clock import SystemClock
 
 LINE_BREAKS = "a\u2028b\x85c\x0cd\x1ce\r\nf"
 
 
 async def test_every_event_of_a_long_ended_job_arrives_whatever_text_it_holds(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path / "home", database_url="")
-    desk = await main.open_desk(settings, tools=False)
+    desk = await open_desk(settings, tools=False)
     try:
-        stores = await main.open_state(settings, main.SystemClock())
+        stores = await open_state(settings, SystemClock())
         await stores.jobs.add(make_job(state=JobState.COMPLETED))
         events = [
             NewEvent("worker", number, "log", START, {"level": "info", "text": f"{number}{LINE_BREAKS}"})
@@ -39,7 +41,7 @@ async def test_every_event_of_a_long_ended_job_arrives_whatever_text_it_holds(tm
 
 async def test_a_desk_needs_neither_engine_nor_lock_and_answers_only_operators(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path / "home", engine_url=f"unix://{tmp_path / 'none.sock'}")
-    desk = await main.open_desk(settings, tools=False)
+    desk = await open_desk(settings, tools=False)
     try:
         transport = httpx.ASGITransport(desk.app)
         async with httpx.AsyncClient(transport=transport, base_url="http://portside") as client:

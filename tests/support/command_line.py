@@ -39,15 +39,17 @@ class CommandLine:
     Attributes:
         home: PORTSIDE_HOME.
         environment: what the command sees beside PATH and its home.
+        through: a command that starts the command, such as one that becomes another user first.
     """
 
     home: Path
     environment: Mapping[str, str]
+    through: tuple[str, ...] = ()
 
     def run(self, *arguments: str, timeout_s: float = 100.0, stdin: str | None = None) -> Ran:
         """Run a command to its end; `stdin` is what it can read, nothing unless given."""
         done = subprocess.run(
-            [sys.executable, "-m", "orchestrator.cli.main", *arguments],
+            [*self.through, sys.executable, "-m", "orchestrator.cli.main", *arguments],
             input=stdin or "",
             capture_output=True,
             text=True,

@@ -19,8 +19,9 @@ from orchestrator.adapters.secrets.master_key import MasterKey
 from orchestrator.adapters.secrets.sealing import AesGcmSealer
 from orchestrator.domain.jobs import Job, JobId
 from orchestrator.http.worker_routes import content_digest
-from orchestrator.main import Orchestrator, Outside, start_over
+from orchestrator.main import Orchestrator, start_over
 from orchestrator.settings import Settings
+from orchestrator.wiring.jobs import Outside
 from tests.fakes.engine import FakeEngine
 from tests.fakes.model import CapturingModel
 from tests.fakes.tools import OWNER, SECRET, FakeTools

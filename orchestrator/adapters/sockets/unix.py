@@ -90,8 +90,11 @@ class UnixSocket:
         self._listening = _Listening(server, state)
 
     async def close(self) -> None:
-        """Stop listening; requests under way are cut off after a moment."""
-        listening, self._listening = self._listening, None
+        """Stop listening; requests under way are cut off after a moment.
+
+        A close that is cut off itself can be repeated.
+        """
+        listening = self._listening
         if listening is None:
             return
         listening.server.close()
@@ -103,6 +106,7 @@ class UnixSocket:
                 request.cancel()
             await asyncio.gather(*late, return_exceptions=True)
         self._path.unlink(missing_ok=True)
+        self._listening = None
 
 
 class UnixJobSockets:
@@ -166,11 +170,12 @@ class UnixJobSockets:
         (self._directory(job_id) / TOKEN_NAME).unlink(missing_ok=True)
 
     async def close(self, job_id: str) -> None:
-        """Stop listening and remove the directory."""
-        listening = self._open.pop(job_id, None)
+        """Stop listening and remove the directory; one that is cut off can be asked for again."""
+        listening = self._open.get(job_id)
         if listening is not None:
             await listening.close()
         await asyncio.to_thread(shutil.rmtree, self._directory(job_id), ignore_errors=True)
+        self._open.pop(job_id, None)
 
     async def close_all(self) -> None:
         """Stop listening everywhere; directories stay for the run that comes after."""

@@ -1,0 +1,121 @@
+"""Jobs, their tokens, sockets and sandboxes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+import httpx
+from starlette.types import ASGIApp
+
+from container.engine.port import SandboxEngine
+from orchestrator.adapters.models.native_router import NativeRouter
+from orchestrator.adapters.models.router import ModelRouter
+from orchestrator.adapters.sockets.unix import UnixJobSockets
+from orchestrator.domain.jobs import Job
+from orchestrator.domain.plan import PlanRules
+from orchestrator.home import socket_root
+from orchestrator.http.auth import SOCKET_JOB
+from orchestrator.ports.models import ModelProvider
+from orchestrator.services.active_jobs import ActiveJobs
+from orchestrator.services.in_process import InProcessJobs
+from orchestrator.services.jobs import JobParts
+from orchestrator.services.launching import Launcher, LaunchSettings
+from orchestrator.services.supervisor import Supervisor, SupervisorSettings
+from orchestrator.services.timeline import Timeline
+from orchestrator.services.tokens import TokenService
+from orchestrator.wiring.base import Base
+from orchestrator.wiring.models import models_of, native_models_of
+from orchestrator.wiring.tools import Tools
+from worker.in_process import run_in_process
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What an orchestrator is given beside its settings.
+
+    Attributes:
+        image: answers the image of jobs that name none, made ready if need be.
+        models: providers in place of built-in ones, by the prefix of their models' names.
+    """
+
+    engine: SandboxEngine
+    image: Callable[[], Awaitable[str]]
+    models: Mapping[str, ModelProvider] = field(default_factory=dict[str, ModelProvider])
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """Jobs, their tokens, sockets and sandboxes."""
+
+    parts: JobParts
+    tokens: TokenService
+    sockets: UnixJobSockets
+    supervisor: Supervisor
+    models: ModelRouter
+    native: NativeRouter
+    wakes: list[Callable[[], None]]
+
+    def wake(self) -> None:
+        """A job changed: let whoever runs jobs look."""
+        for wake in self.wakes:
+            wake()
+
+
+async def open_jobs(base: Base, tools: Tools, outside: Outside) -> Jobs:
+    """Put together what runs jobs; nothing runs yet."""
+    settings, stores = base.settings, base.stores
+    timeline = Timeline(stores.events, base.clock, base.redactor)
+    tools.arrivals.listen(timeline.wake_all)
+    active = ActiveJobs(stores.jobs, base.clock)
+    parts = JobParts(stores.jobs, active, base.blobs, stores.deliveries, timeline, base.clock, base.ids)
+    tokens = TokenService(
+        stores.signing_keys, active, base.clock, base.ids, lifetime_s=settings.token_lifetime_s
+    )
+    await tokens.load_keys()
+    sockets = UnixJobSockets(socket_root(base.instance), mark=SOCKET_JOB)
+    base.stack.push_async_callback(sockets.close_all)
+    launcher = Launcher(
+        parts,
+        engine=outside.engine,
+        tokens=tokens,
+        sockets=sockets,
+        settings=LaunchSettings(base.instance, outside.image, settings.stop_grace_s),
+    )
+    supervisor = Supervisor(
+        parts,
+        engine=outside.engine,
+        launcher=launcher,
+        sockets=sockets,
+        membership=tools.membership,
+        settings=SupervisorSettings(
+            base.instance,
+            PlanRules(
+                settings.max_running_jobs,
+                settings.max_running_jobs_per_network or settings.max_running_jobs,
+                settings.register_timeout_s,
+            ),
+            stop_grace_s=settings.stop_grace_s,
+        ),
+    )
+    models = models_of(settings, timeline, base.clock, outside.models)
+    base.stack.push_async_callback(models.close)
+    native = native_models_of(settings, models)
+    base.stack.push_async_callback(native.close)
+    return Jobs(parts, tokens, sockets, supervisor, models, native, [supervisor.wake])
+
+
+def in_process_of(base: Base, tools: Tools, jobs: Jobs, app: ASGIApp) -> InProcessJobs:
+    """What runs the jobs without a container, over the same application."""
+
+    async def run(job: Job, token: str) -> object:
+        return await run_in_process(
+            httpx.ASGITransport(app),
+            job_id=job.id,
+            attempt=job.attempt,
+            token=token,
+            clock=base.clock,
+            output_dir=base.settings.cache_dir / "outputs" / job.id,
+        )
+
+    return InProcessJobs(jobs.parts, tokens=jobs.tokens, membership=tools.membership, run=run)

@@ -1,0 +1,93 @@
+"""What the routes are served by."""
+
+from __future__ import annotations
+
+from orchestrator.adapters.db.stores import Stores
+from orchestrator.http.app import AppServices
+from orchestrator.http.auth import OperatorGate
+from orchestrator.http.operator_jobs import JobDefaults, OperatorServices
+from orchestrator.http.operator_tools import ToolServices
+from orchestrator.http.problems import problem_of
+from orchestrator.http.worker_routes import WorkerServices
+from orchestrator.services.budgets import Budgets
+from orchestrator.services.catalogues import Catalogues
+from orchestrator.services.contracts import Contracts
+from orchestrator.services.executions import ExecutionService
+from orchestrator.services.first_catalogue import FirstCatalogue
+from orchestrator.services.jobs import JobService
+from orchestrator.services.llm import ModelService
+from orchestrator.services.native_models import NativeModelService
+from orchestrator.services.reports import WorkerReports
+from orchestrator.services.statistics import Statistics
+from orchestrator.services.supervisor import Supervisor
+from orchestrator.wiring.base import Base
+from orchestrator.wiring.jobs import Jobs
+from orchestrator.wiring.tools import Tools
+
+
+def services_of(base: Base, tools: Tools, jobs: Jobs, gate: OperatorGate) -> AppServices:
+    """Hand the routes their services."""
+    settings, stores = base.settings, base.stores
+    budgets = Budgets(stores.jobs)
+    reports = WorkerReports(
+        jobs.parts,
+        membership=tools.membership,
+        secrets=base.secrets,
+        sockets=jobs.sockets,
+        registry=tools.registry,
+        audit=tools.audit,
+        wake=jobs.wake,
+    )
+    executions = ExecutionService(
+        executor=tools.executor,
+        registry=tools.registry,
+        store=stores.executions,
+        audit=tools.audit,
+        clock=base.clock,
+        runner=base.ids.new(),
+        describe=problem_of,
+    )
+    return AppServices(
+        worker=WorkerServices(
+            jobs.tokens,
+            reports,
+            Catalogues(tools.registry),
+            FirstCatalogue(tools.mcp_file, jobs.parts.timeline, wait_s=settings.tools_wait_s),
+            tools.outputs,
+        ),
+        operators=OperatorServices(
+            gate=gate,
+            jobs=JobService(jobs.parts, jobs.wake, models=jobs.models, secrets=base.secrets),
+            timeline=jobs.parts.timeline,
+            audit=stores.audit,
+            audit_log=tools.audit,
+            contracts=Contracts(stores.audit, tools.audit, jobs.parts.timeline),
+            defaults=JobDefaults(settings.agent, settings.network, settings.model),
+        ),
+        tools=ToolServices(
+            gate,
+            tools.desk,
+            tools.mcp_file,
+            Statistics(stores.audit, tools.audit, tools.registry),
+        ),
+        executions=executions,
+        secrets=base.secrets,
+        models=ModelService(jobs.models, tools.outputs, tools.membership, budgets),
+        native=NativeModelService(
+            jobs.native,
+            membership=tools.membership,
+            budgets=budgets,
+            timeline=jobs.parts.timeline,
+            redactor=base.redactor,
+            clock=base.clock,
+        ),
+        ready=lambda: _missing(stores, jobs.supervisor),
+        ids=base.ids,
+    )
+
+
+async def _missing(stores: Stores, supervisor: Supervisor) -> str:
+    """What keeps the service from working; "" when nothing does."""
+    if not await stores.database.check():
+        return "the database schema is not current"
+    return supervisor.engine_error

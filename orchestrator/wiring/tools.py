@@ -1,0 +1,112 @@
+"""The registry, what fills it, and what runs its tools."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from orchestrator.adapters.db.network_store import SqlNetworkStore
+from orchestrator.adapters.files.watch import WatchedFolders
+from orchestrator.services.audit_log import AuditLog
+from orchestrator.services.membership import NetworkMembership
+from orchestrator.services.network import NetworkService
+from orchestrator.services.network_sweep import Arrivals
+from orchestrator.services.network_tools import OWNER as NETWORK_OWNER
+from orchestrator.services.network_tools import network_tools
+from orchestrator.services.outputs import Outputs
+from orchestrator.services.starting_files import StartingFiles
+from orchestrator.services.tool_desk import ToolDesk
+from orchestrator.settings import Settings
+from orchestrator.wiring.base import Base, open_wasm
+from tool_registry.execution import Surroundings, ToolExecutor
+from tool_registry.mcp.config import load_config
+from tool_registry.mcp.control import McpServerFile
+from tool_registry.mcp.grants import Grants
+from tool_registry.mcp.login import Logins
+from tool_registry.mcp.servers import McpServers
+from tool_registry.registry import Offer, ToolRegistry
+from wasm_tools.granted_host import Outside as GuestsOutside
+from wasm_tools.loading import WasmFiles
+from worker.explainer import SubprocessExplainer
+
+_BY_HAND_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The registry, what fills it, and what runs its tools."""
+
+    registry: ToolRegistry
+    executor: ToolExecutor
+    desk: ToolDesk
+    mcp: McpServers
+    mcp_file: McpServerFile
+    membership: NetworkMembership
+    outputs: Outputs
+    audit: AuditLog
+    network: NetworkService
+    arrivals: Arrivals
+
+
+async def open_tools(base: Base) -> Tools:
+    """Put together the registry and its sources; no tool is loaded yet."""
+    settings, clock, stores = base.settings, base.clock, base.stores
+    audit = AuditLog(stores.audit)
+    base.stack.push_async_callback(audit.close)
+    outputs = Outputs(base.blobs, stores.artifacts, clock, base.ids)
+    network = NetworkService(SqlNetworkStore(stores.database), clock, base.ids)
+    registry = ToolRegistry()
+    arrivals = Arrivals()
+    registry.replace(NETWORK_OWNER, [Offer(tool) for tool in network_tools(network, arrivals.announce)])
+    around = Surroundings(
+        clock=clock,
+        audit=audit,
+        redactor=base.redactor,
+        keeper=outputs,
+        explainer=SubprocessExplainer(),
+        hosted=True,
+    )
+    wasm = await open_wasm(settings, clock)
+    base.stack.push_async_callback(wasm.close)
+    # No job keeps what a person asked for: it is answered whole, within reason.
+    by_hand = ToolExecutor(
+        registry, replace(around, hosted=False, keeper=None, max_output_bytes=_BY_HAND_BYTES)
+    )
+    executor = ToolExecutor(registry, around)
+    outside = GuestsOutside(
+        secret=stores.secrets.get,
+        file=StartingFiles(stores.jobs, base.blobs).read,
+        invoke=executor.execute,
+    )
+    desk = ToolDesk(registry, by_hand, WasmFiles(wasm, outside), base.ids, tools_dir=settings.tools_dir)
+    mcp = McpServers(
+        await asyncio.to_thread(load_config, settings.mcp_file),
+        on_tools=lambda owner, offers, instructions: registry.replace(
+            owner, offers, instructions=instructions
+        ),
+        resolve_secret=stores.secrets.get,
+        grants=Grants(stores.secrets),
+        on_secrets=base.secrets.learn_of_server,
+    )
+    base.stack.push_async_callback(mcp.close)
+    logins = Logins(Grants(stores.secrets), stores.secrets.get)
+    base.stack.push_async_callback(logins.close)
+    mcp_file = McpServerFile(mcp, settings.mcp_file, logins=logins, resolve_secret=stores.secrets.get)
+    membership = NetworkMembership(network)
+    return Tools(registry, executor, desk, mcp, mcp_file, membership, outputs, audit, network, arrivals)
+
+
+async def fill(tools: Tools) -> None:
+    """Load the WASM tools and begin to connect the MCP servers."""
+    await tools.desk.refresh()
+    tools.mcp.start()
+
+
+def watch(settings: Settings) -> WatchedFolders:
+    """Hints about the tools directory and the file of MCP servers; the database beside it says nothing."""
+
+    def wanted(path: Path) -> bool:
+        return path.parent == settings.tools_dir or path == settings.mcp_file
+
+    return WatchedFolders([settings.home, settings.tools_dir], wanted)

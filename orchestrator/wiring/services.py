@@ -52,7 +52,7 @@ def services_of(base: Base, tools: Tools, jobs: Jobs, gate: OperatorGate) -> App
             jobs.tokens,
             reports,
             Catalogues(tools.registry),
-            FirstCatalogue(tools.mcp_file, jobs.parts.timeline, wait_s=settings.tools_wait_s),
+            FirstCatalogue(tools.mcp_file, tools.registry, jobs.parts.timeline, wait_s=settings.tools_wait_s),
             tools.outputs,
         ),
         operators=OperatorServices(

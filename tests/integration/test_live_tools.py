@@ -246,6 +246,19 @@ async def test_a_job_goes_on_without_a_server_that_takes_too_long_and_says_so(ho
     assert not any(alive(int(pid)) for pid in pids.read_text().split())
 
 
+async def test_a_grant_that_no_tool_has_is_named_with_the_tool_it_was_meant_for(home: Path):
+    """PD-14: a misspelt grant would silently leave its tool out; the timeline says so before the first request."""
+    async with wired(home) as running:
+        job_id = await running.new_job(mode="in-process", grants=["network_asc", "network_ask", "deploy"])
+        assert (await running.ended(job_id)).state == "completed"
+        logs = [one["text"] for one in await running.events(job_id, "log")]
+    hints = [text.partition(" is called ")[2] for text in logs if "granted" in text]
+    assert hints == [
+        "'deploy', which this job was granted (see: portside tools list); it may still come",
+        "'network_asc', which this job was granted (did you mean 'network_ask'?); it may still come",
+    ]
+
+
 # --- following ------------------------------------------------------------------------------------------
 
 

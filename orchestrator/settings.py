@@ -31,6 +31,7 @@ class Settings(BaseSettings):
         master_key: seals secrets; a file in `home` unless set.
         engine_url: of the container engine; found by itself unless set.
         image: of sandboxes; the worker image that fits this code unless set.
+        embedder_path: the model that searches for agents; the installed package's unless set.
         model: for jobs that name none.
         model_base_url: of an OpenAI-compatible server.
         tools_wait_s: how long a job's first catalogue waits for an MCP server, from the server's start.
@@ -44,6 +45,7 @@ class Settings(BaseSettings):
     engine_url: str = ""
     image: str = ""
     base_image: str = ""
+    embedder_path: AbsolutePath | None = None
     model: str = ""
     model_base_url: str = ""
     network: str = "local"

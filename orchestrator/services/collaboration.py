@@ -161,7 +161,8 @@ class Collaboration:
         agent = _agent(tx, target)
         if agent is None:
             return NotSent(
-                Cause.NOT_FOUND, f"there is no agent {target!r} in this network; find one with search_for_agents"
+                Cause.NOT_FOUND,
+                f"there is no agent {target!r} in this network; find one with search_for_agents",
             )
         behind = [lineage for _, lineage in held_tasks(tx, actor)] + held_requests(tx, actor, now)
         active = agent.launch.autostart or agent.name in tx.serving_agents(now - FRESH)

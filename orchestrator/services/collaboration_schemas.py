@@ -60,14 +60,14 @@ SEARCH = _arguments(
             "type": "string",
             "enum": [one.value for one in OutputDetail],
             "default": OutputDetail.SUMMARY.value,
-            "description": "How much of each profile to return: minimal is id, name, url and payment address; "
-            "summary adds summary and tags; capabilities adds capabilities and skills; full is everything.",
+            "description": "How much of each profile to return: minimal is id, name, url and payment "
+            "address; summary adds summary and tags; capabilities adds capabilities and skills; full is "
+            "everything.",
         },
         "include_tags": {
-            "type": ["array", "null"],
+            "type": "array",
             "items": _text("A tag, spelled as in the profile.", MAX_LINE_CHARS),
             "maxItems": MAX_TAGS,
-            "default": None,
             "description": "Only agents that carry at least one of these exact tags.",
         },
     },
@@ -85,8 +85,8 @@ SEND = _arguments(
             "type": "number",
             "minimum": 1,
             "default": DEFAULT_TIMEOUT_S,
-            "description": "Seconds to wait for the response; over 300 is 300. Left out, a short task is waited "
-            "for less long.",
+            "description": "Seconds to wait for the response; over 300 is 300. Left out, a short task is "
+            "waited for less long.",
         },
     },
     "target_agent_id",

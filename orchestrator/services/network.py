@@ -29,8 +29,7 @@ HEARTBEAT = timedelta(seconds=15)
 
 
 class NetworkService:
-    """Who belongs to a network. What members do lies in `directory`, `claims`, `mail`, `collaboration`,
-    `inbox` and `tasks`.
+    """Who belongs to a network; what members do lies in its attributes.
 
     Args:
         store: where networks are kept.

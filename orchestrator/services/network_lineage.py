@@ -23,7 +23,5 @@ def held_requests(reader: NetworkReader, actor: Actor, now: datetime) -> list[Li
         request.lineage
         for request in reader.unanswered_requests(actor.agent, now - KEPT)
         if request.target == actor.agent
-        and any(
-            one.held_by == actor.instance_id for one in reader.deliveries_of_message(request.message_id)
-        )
+        and any(one.held_by == actor.instance_id for one in reader.deliveries_of_message(request.message_id))
     ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from orchestrator.domain.network.artifacts import NetworkArtifact
-from orchestrator.domain.network.chains import Lineage, loop, next_lineage
+from orchestrator.domain.network.chains import loop, next_lineage
 from orchestrator.domain.network.identities import Actor, TaskId
 from orchestrator.domain.network.offers import need_of
 from orchestrator.domain.network.refusals import not_found

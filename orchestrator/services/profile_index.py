@@ -68,9 +68,10 @@ class ProfileIndex:
         return self._mask(place for tag in tags for place in self.tagged.get(tag, ()))
 
     def scores(self, need: Matrix) -> Scores:
-        """How near each agent is to a need (one row): the mean of its whole profile's and its best part's cosine.
+        """How near each agent is to a need (one row).
 
-        Either alone does worse: the whole hides a skill among many, a part has no context (measured).
+        The mean of its whole profile's cosine and its best part's. Either alone does worse: the whole hides
+        a skill among many, and a part has no context (measured).
         """
         import numpy as np
 

@@ -70,9 +70,7 @@ class ProfileVectors:
         self._known |= await self._store.load(self._embedder.model_id, list(missing))
         left = iter({key: one for key, one in missing.items() if key not in self._known}.items())
         while portion := dict(islice(left, _PORTION)):
-            made = {
-                key: await self._embedder.embed([one.whole, *one.parts]) for key, one in portion.items()
-            }
+            made = {key: await self._embedder.embed([one.whole, *one.parts]) for key, one in portion.items()}
             await self._store.save(self._embedder.model_id, made)
             self._known |= made
 
@@ -80,7 +78,7 @@ class ProfileVectors:
 def _not_ready(wanted: int, missing: int) -> Refusal:
     return Refusal(
         "search_unavailable",
-        f"{wanted - missing} of {wanted} profiles are prepared for searching so far and the others follow; search "
-        "again in a minute, or look with network_discover",
+        f"{wanted - missing} of {wanted} profiles are prepared for searching so far and the others follow; "
+        "search again in a minute, or look with network_discover",
         {"retryable": True},
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from orchestrator.domain.network.identities import InstanceId, ThreadId
@@ -28,7 +28,7 @@ class ResponseWaits:
         self._of_instance: Counter[InstanceId] = Counter()
 
     @contextmanager
-    def waiting(self, thread_id: ThreadId, instance_id: InstanceId) -> Iterator[asyncio.Event | None]:
+    def waiting(self, thread_id: ThreadId, instance_id: InstanceId) -> Generator[asyncio.Event | None]:
         """An event that is set when somebody replied in the thread; None when too many wait already."""
         if self._of_instance.total() >= self._most or self._of_instance[instance_id] >= self._most_of_one:
             yield None

@@ -7,13 +7,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestrator.adapters.db.network_store import SqlNetworkStore
+from orchestrator.adapters.db.profile_vectors import SqlProfileVectorStore
+from orchestrator.adapters.embedding.minilm import MiniLmEmbedder
 from orchestrator.adapters.files.watch import WatchedFolders
+from orchestrator.services.agent_search import AgentSearch
 from orchestrator.services.audit_log import AuditLog
+from orchestrator.services.collaboration_tools import collaboration_tools
 from orchestrator.services.membership import NetworkMembership
 from orchestrator.services.network import NetworkService
 from orchestrator.services.network_sweep import Arrivals
 from orchestrator.services.network_tools import OWNER as NETWORK_OWNER
-from orchestrator.services.network_tools import network_tools
+from orchestrator.services.network_tools import NetworkTool, network_tools
 from orchestrator.services.outputs import Outputs
 from orchestrator.services.starting_files import StartingFiles
 from orchestrator.services.tool_desk import ToolDesk
@@ -58,7 +62,7 @@ async def open_tools(base: Base) -> Tools:
     network = NetworkService(SqlNetworkStore(stores.database), clock, base.ids)
     registry = ToolRegistry()
     arrivals = Arrivals()
-    registry.replace(NETWORK_OWNER, [Offer(tool) for tool in network_tools(network, arrivals.announce)])
+    registry.replace(NETWORK_OWNER, [Offer(tool) for tool in _members_tools(base, network, arrivals)])
     around = Surroundings(
         clock=clock,
         audit=audit,
@@ -95,6 +99,18 @@ async def open_tools(base: Base) -> Tools:
     mcp_file = McpServerFile(mcp, settings.mcp_file, logins=logins, resolve_secret=stores.secrets.get)
     membership = NetworkMembership(network)
     return Tools(registry, executor, desk, mcp, mcp_file, membership, outputs, audit, network, arrivals)
+
+
+def _members_tools(base: Base, network: NetworkService, arrivals: Arrivals) -> list[NetworkTool]:
+    """What a member of a network can do in it."""
+    database = base.stores.database
+    embedder = MiniLmEmbedder(base.settings.embedder_path)
+    search = AgentSearch(SqlNetworkStore(database), embedder, SqlProfileVectorStore(database), base.clock)
+    base.stack.push_async_callback(search.close)
+    return [
+        *network_tools(network, arrivals.announce),
+        *collaboration_tools(search, network.collaboration, arrivals.announce),
+    ]
 
 
 async def fill(tools: Tools) -> None:

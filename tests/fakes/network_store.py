@@ -30,7 +30,7 @@ from orchestrator.domain.network.identities import (
 )
 from orchestrator.domain.network.tasks import HistoryEntry, Task, TaskChange
 from orchestrator.domain.network.threads import Delivery, DeliveryState, Message, Thread
-from orchestrator.ports.errors import AlreadyExists
+from orchestrator.ports.errors import AlreadyExists, StoreError
 from orchestrator.ports.network import NetworkReader, NetworkTransaction
 
 T = TypeVar("T")
@@ -226,9 +226,14 @@ class _Rows:
 
 
 class MemoryNetworkStore:
-    """Networks that are gone with the process."""
+    """Networks that are gone with the process.
+
+    Attributes:
+        broken: what every change raises.
+    """
 
     def __init__(self) -> None:
+        self.broken: StoreError | None = None
         self._networks: dict[NetworkName, _Network] = {}
         self._owners: Owners = {}
         self._turn = anyio.Lock()
@@ -240,11 +245,18 @@ class MemoryNetworkStore:
 
     async def change(self, network: NetworkName, work: Callable[[NetworkTransaction], T]) -> T:
         async with self._turn:
+            if self.broken is not None:
+                raise self.broken
             rows = (self._networks.get(network) or _Network(network)).copied()
             owners = dict(self._owners)
             result = work(_Rows(rows, owners))
             self._networks[network], self._owners = rows, owners
             return result
+
+    def request_ids(self, network: str) -> list[str]:
+        """Every request for collaboration, in the order they were sent."""
+        rows = self._networks.get(NetworkName(network)) or _Network(NetworkName(network))
+        return list(rows.requests)
 
     async def network_of(self, instance_id: InstanceId) -> NetworkName | None:
         await anyio.lowlevel.checkpoint()

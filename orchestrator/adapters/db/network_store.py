@@ -151,10 +151,14 @@ class _Rows:
 
     def serving_agents(self, heard_since: datetime) -> list[AgentName]:
         table = network_instances.c
-        query = select(table.agent).distinct().where(
-            table.network == self._network,
-            table.state == InstanceState.ACTIVE.value,
-            table.last_seen_at >= heard_since,
+        query = (
+            select(table.agent)
+            .distinct()
+            .where(
+                table.network == self._network,
+                table.state == InstanceState.ACTIVE.value,
+                table.last_seen_at >= heard_since,
+            )
         )
         return [AgentName(name) for name in self._connection.scalars(query.order_by(table.agent))]
 

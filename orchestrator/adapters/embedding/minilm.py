@@ -43,8 +43,9 @@ class MiniLmEmbedder:
 
     model_id = "all-MiniLM-L6-v2-int8"
     dimension = 384
-    # Measured on tests/data/agent_search/calibration.yaml by tests/support/search_measure.py.
-    calibration = Calibration("minilm-1", floor=0.10, ceiling=0.80)
+    # 0.2 is a score of 0.176: nine in ten needs that nobody answers stay below it, and nine in ten answers do
+    # not. Measured on tests/data/agent_search/calibration.yaml by tests/support/search_measure.py.
+    calibration = Calibration("minilm-1", floor=0.0, ceiling=0.88)
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path

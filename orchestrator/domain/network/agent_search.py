@@ -100,16 +100,18 @@ def _left_out(found: Found) -> list[str]:
     parts = [f"{count} {reason.value}" for reason, count in found.left_out.items() if count]
     if not parts:
         return []
-    return [f"Of {found.agents} agents in the network these were left out: {'; '.join(parts)}."]
+    all_of_them = f"{found.agents} agent{'s' * (found.agents != 1)}"
+    return [f"Of {all_of_them} in the network these were left out: {'; '.join(parts)}."]
 
 
 def _advice(found: Found) -> list[str]:
     if found.matches:
         return []
     if found.nearest is not None:
+        limit = f"below the strictness of {found.query.strictness:g}"
         return [
-            f"The nearest of those has a similarity of {found.nearest:.2f}, below the strictness of "
-            f"{found.query.strictness:g}: describe the need in other words, lower strictness, or do it yourself."
+            f"The nearest of those has a similarity of {found.nearest:.2f}, {limit}.",
+            "Describe the need in other words, lower strictness, or do it yourself.",
         ]
     if found.left_out.get(LeftOut.UNTAGGED):
         return ["Tags are exact: leave include_tags out, or see an agent's tags with network_discover."]

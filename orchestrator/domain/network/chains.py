@@ -1,8 +1,8 @@
 """Chains of delegation: no agent comes twice in one, and none is longer than five hops.
 
-The chain belongs to the work, not to the run: it is made of the tasks that the delegating instance has accepted
-and not finished and of the requests that it was given and has not answered, and kept with the new one. No argument
-names it, so no agent can shorten it.
+The chain belongs to the work, not to the run: it is made of the tasks that the delegating instance has
+accepted and not finished and of the requests that it was given and has not answered, and kept with the new
+one. No argument names it, so no agent can shorten it.
 """
 
 from __future__ import annotations

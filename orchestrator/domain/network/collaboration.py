@@ -22,8 +22,8 @@ from orchestrator.domain.network.identities import (
 )
 from orchestrator.domain.network.refusals import Refusal
 
-DEFAULT_TIMEOUT_S = 120.0
-MAX_TIMEOUT_S = 300.0
+DEFAULT_TIMEOUT_S = 120
+MAX_TIMEOUT_S = 300
 KEPT = timedelta(hours=24)
 """How long a request can be answered after its time, and how long an answer is kept."""
 RECENT_TIMEOUT = timedelta(minutes=10)
@@ -150,8 +150,8 @@ def lineage_of(
     if target.name in ancestors(held):
         return NotSent(
             Cause.LOOP,
-            f"{target.name!r} waits for the work that you are doing, so it can't be handed on to it: answer with "
-            "network_reply, or ask it something with network_ask",
+            f"{target.name!r} waits for the work that you are doing, so it can't be handed on to it: answer "
+            "with network_reply, or ask it something with network_ask",
         )
     lineage = next_lineage(actor.agent, [], held)
     if isinstance(lineage, Refusal):
@@ -159,7 +159,7 @@ def lineage_of(
     if not active:
         return NotSent(
             Cause.NOT_ACTIVE,
-            f"{target.name!r} has no instance that can take it now and is not started by itself; choose another agent "
-            "with search_for_agents",
+            f"{target.name!r} has no instance that can take it now and is not started by itself; choose "
+            "another agent with search_for_agents",
         )
     return lineage

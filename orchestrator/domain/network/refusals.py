@@ -51,7 +51,7 @@ MEANINGS: Mapping[RefusalCode, str] = {
     "not_offered": "the task is not offered to this instance",
     "not_yours": "the task or claim is somebody else's",
     "reason_required": "this status needs a reason",
-    "search_unavailable": "semantic search can't run, or is not ready; `retryable` says whether waiting helps",
+    "search_unavailable": "semantic search can't run or is not ready; `retryable` says whether waiting helps",
     "self_request": "the target is the acting instance itself",
     "target_ended": "the instance has ended; `agent` still reaches its agent",
     "task_taken": "another instance accepted the task first; `assignee` is the winner",

@@ -37,6 +37,7 @@ from orchestrator.domain.jobs import Job, JobId, JobSpec, JobState
 from orchestrator.http.auth import SOCKET_JOB
 from orchestrator.main import open_desk
 from orchestrator.services.active_jobs import ActiveJobs
+from orchestrator.services.signing import TokenSigner
 from orchestrator.services.tokens import TokenService
 from orchestrator.settings import Settings
 from tool_registry.registry import Offer
@@ -79,8 +80,9 @@ async def _running_job(settings: Settings) -> tuple[Job, str]:
         attempt=1,
     )
     await stores.jobs.add(job)
-    tokens = TokenService(stores.signing_keys, ActiveJobs(stores.jobs, clock), clock, ids)
-    await tokens.load_keys()
+    signer = TokenSigner(stores.signing_keys, clock, ids)
+    await signer.load()
+    tokens = TokenService(signer, ActiveJobs(stores.jobs, clock), clock)
     token = tokens.issue(job, job.attempt).token
     await stores.close()
     return job, token

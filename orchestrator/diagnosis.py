@@ -15,6 +15,7 @@ from container.adapters.docker.engine import DockerEngine
 from container.adapters.docker.packages import install_docker
 from container.adapters.docker.private_daemon import PrivateDaemon
 from container.engine.errors import EngineError
+from container.engine.sandbox import WorkerStart
 from orchestrator.domain.model_choice import NoModelChosen, resolve_model
 from orchestrator.home import prepare_home
 from orchestrator.ports.errors import StoreError
@@ -129,22 +130,25 @@ async def _engine(settings: Settings) -> AsyncIterator[Finding]:
 
 async def _image_and_sandbox(settings: Settings, engine: DockerEngine) -> AsyncIterator[Finding]:
     if settings.image:
-        await engine.prepare(settings.image)
-        image = settings.image
-        yield _good("image", f"{image} is there (PORTSIDE_IMAGE)")
+        start = await engines.starts_of(settings, engine).start_in("")
+        brought = "; it gets a worker brought along" if start.kit else ""
+        yield _good("image", f"{start.image} is there (PORTSIDE_IMAGE){brought}")
     else:
         status = await engines.worker_image(settings, engine).status()
-        image = status.tag
+        start = WorkerStart(status.tag)
         if not status.present:
             yield _bad("image", status.message.partition(". ")[0], "portside image build")
             return
         yield _good("image", status.message)
         if status.stale:
-            yield Finding("image", Verdict.NOTE, f"older ones may be removed: {', '.join(status.stale)}")
+            older = f"{len(status.stale)} older ones take room; remove them: portside image prune"
+            yield Finding("image", Verdict.NOTE, older)
     try:
-        facts = await probe(engine, image)
+        facts = await probe(engine, start)
     except (EngineError, OSError) as error:
-        yield _bad("sandbox", f"a container of {image} told nothing: {error}", "look at the engine's log")
+        yield _bad(
+            "sandbox", f"a container of {start.image} told nothing: {error}", "look at the engine's log"
+        )
         return
     for name, fact in facts.items():
         yield _good(name, fact.seen) if fact.good else _bad(name, fact.seen, fact.fix)

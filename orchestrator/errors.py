@@ -11,6 +11,7 @@ PortsideError (tool_registry.errors)
 ├── TooLarge             a bound was passed; the message names it
 ├── BudgetExhausted      the job may send its model nothing more
 ├── Unauthorised         the token is missing, invalid, expired or revoked
+├── Forbidden            it comes from where nothing is taken from
 ├── JobMismatch          a valid token of another job
 ├── ModelFailed          the model's provider failed after its retries
 ├── EngineDown           no container engine answers
@@ -86,6 +87,12 @@ class Unauthorised(PortsideError):
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+class Forbidden(PortsideError):
+    """The request comes from where nothing is taken from."""
+
+    code = "forbidden"
 
 
 class JobMismatch(PortsideError):

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from container.engine.errors import EngineError
 from container.engine.port import SandboxEngine
-from container.engine.sandbox import SandboxSpec, SandboxState
+from container.engine.sandbox import SandboxSpec, SandboxState, WorkerStart
 from orchestrator.adapters.sockets.unix import SOCKET_NAME, UnixJobSockets
 from orchestrator.home import socket_root
 
@@ -74,7 +74,7 @@ class Fact:
     fix: str = ""
 
 
-async def probe(engine: SandboxEngine, image: str) -> dict[str, Fact]:
+async def probe(engine: SandboxEngine, start: WorkerStart) -> dict[str, Fact]:
     """Start a sandbox with a socket of ours and let it tell what it sees.
 
     It also tries to connect to a listener on this host, which answers: what is denied is denied by the box.
@@ -92,8 +92,10 @@ async def probe(engine: SandboxEngine, image: str) -> dict[str, Fact]:
     try:
         spec = SandboxSpec(
             name=f"portside-doctor-{name[:12]}",
-            image=image,
-            command=("python3", "-P", "-c", _CODE, SOCKET_NAME, host, str(port)),
+            image=start.image,
+            command=(*start.python, "-c", _CODE, SOCKET_NAME, host, str(port)),
+            env=start.env,
+            kit=start.kit,
             labels={LABEL: name},
             socket_dir=directory,
             deadline_s=_DEADLINE_S,

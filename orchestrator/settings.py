@@ -34,6 +34,8 @@ class Settings(BaseSettings):
         embedder_path: the model that searches for agents; the installed package's unless set.
         model: for jobs that name none.
         model_base_url: of an OpenAI-compatible server.
+        listen: HOST:PORT of this machine where agents from outside reach the MCP endpoints.
+        session_idle_s: how long a session of such an agent lasts when nothing is heard of it.
         tools_wait_s: how long a job's first catalogue waits for an MCP server, from the server's start.
     """
 
@@ -55,6 +57,8 @@ class Settings(BaseSettings):
     register_timeout_s: float = Field(default=60.0, gt=0)
     token_lifetime_s: float = Field(default=3600.0, ge=10)
     stop_grace_s: float = Field(default=20.0, ge=0)
+    listen: str = ""
+    session_idle_s: float = Field(default=600.0, ge=1, le=86_400)
     tools_wait_s: float = Field(default=10.0, ge=0, le=25)
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
     anthropic_api_key: SecretStr | None = Field(default=None, validation_alias="ANTHROPIC_API_KEY")
@@ -83,6 +87,11 @@ class Settings(BaseSettings):
     def mcp_file(self) -> Path:
         """MCP servers."""
         return self.home / "mcp.json"
+
+    @property
+    def agents_file(self) -> Path:
+        """Agents that a file defines."""
+        return self.home / "agents.yaml"
 
     @property
     def cache_dir(self) -> Path:

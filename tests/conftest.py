@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 pytest_plugins = [
+    "tests.support.bare_image",
     "tests.support.command_line",
     "tests.support.docker_engine",
     "tests.support.logged",
@@ -15,6 +16,7 @@ pytest_plugins = [
     "tests.support.stores",
     "tests.support.tool_box",
     "tests.support.tool_workspace",
+    "tests.support.wasm.projects",
 ]
 
 

@@ -20,7 +20,7 @@ class ToolContext:
         agent: the acting agent's stable name.
         instance_id: the acting instance; one job or one external session.
         network: the agent network that the caller belongs to.
-        surface: `worker` or `representative`; decides which tools can be reached at all.
+        surface: `worker`, `agent` or `representative`; decides which tools can be reached at all.
         grants: names of approval-gated tools that this job may use.
         coerce_safe: text where no text may stand is read as the JSON value that it spells, and recorded.
         deadline: on the executor's monotonic clock, in seconds; None is none but the tool's own.

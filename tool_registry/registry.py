@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tool_registry.definition import ToolDefinition
@@ -57,6 +57,11 @@ class Entry:
         object.__setattr__(self, "name", self.definition.name)
         object.__setattr__(self, "traits", self.tool.traits)
 
+    @property
+    def identity(self) -> tuple[str, str]:
+        """The owner, and the tool's name there: what stays when the registered name changes."""
+        return _identity(_request(self.tool))
+
 
 @dataclass(frozen=True, slots=True)
 class Refused:
@@ -87,12 +92,15 @@ class ToolRegistry:
     """The canonical set of tools. Every change is whole, raises `revision` and tells the subscribers.
 
     It lives in one event loop; none of its methods waits.
+
+    Args:
+        disabled: tools that were disabled before, by owner and original name, whether or not they come.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, disabled: Iterable[tuple[str, str]] = ()) -> None:
         self._owners: dict[str, _Owner] = {}
         self._entries: dict[str, Entry] = {}
-        self._disabled: set[tuple[str, str]] = set()  # owner, original name: a rename loses nothing
+        self._disabled = set(disabled)  # owner, original name: a rename loses nothing
         self._subscribers: list[Callable[[], None]] = []
         self._revision = 0
 
@@ -200,7 +208,7 @@ class ToolRegistry:
         entry = self._entries.get(name)
         if entry is None:
             return False
-        (self._disabled.discard if enabled else self._disabled.add)(_identity(_request(entry.tool)))
+        (self._disabled.discard if enabled else self._disabled.add)(entry.identity)
         self._commit(self._owners, self._names(self._owners))
         return True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from tool_registry.context import ToolContext
 from tool_registry.definition import ToolDefinition
@@ -76,7 +76,8 @@ class ToolTraits:
         destructive: may destroy what it touches.
         sensitive: JSON pointers of arguments that are never logged.
         coerce_safe: its calls are coerced as under the job's policy `coerce: safe`.
-        surface: whom it is for: `worker`, `representative`, or `any`.
+        surface: whom it is for: `worker` (every member of a network: jobs and agents from outside),
+            `representative`, or `any` (every job).
     """
 
     source: ToolSource
@@ -93,6 +94,16 @@ class ToolTraits:
     sensitive: tuple[str, ...] = ()
     surface: str = "any"
     coerce_safe: bool = False
+
+
+@runtime_checkable
+class PromisesOutput(Protocol):
+    """A tool that says what its results look like when they are no errors."""
+
+    @property
+    def output_schema(self) -> Mapping[str, Any]:
+        """A JSON Schema that every such result fits."""
+        ...
 
 
 class Tool(Protocol):

@@ -49,6 +49,12 @@ _STATE_REASONS = {
     ToolState.NEEDS_SCHEMA: HiddenReason.NEEDS_SCHEMA,
     ToolState.FAILED_TO_LOAD: HiddenReason.FAILED_TO_LOAD,
 }
+# Which tools each kind of caller reaches, by the surface that a tool is for.
+_REACH: dict[str, frozenset[str]] = {
+    "worker": frozenset({"worker", "any"}),
+    "agent": frozenset({"worker"}),
+    "representative": frozenset({"representative"}),
+}
 _HOSTED_SOURCES = frozenset({ToolSource.MCP, ToolSource.WASM, ToolSource.NETWORK})
 
 
@@ -75,16 +81,16 @@ def hosted_visibility(
     grants: AbstractSet[str] | None = None,
     surface: str = "worker",
 ) -> Visible | Hidden:
-    """Whether a hosted job sees a tool.
+    """Whether a hosted job, or another kind of caller, sees a tool.
 
     Args:
         name: the name it is registered under.
         traits: what it declares about itself.
         state: whether it can be used at all.
         grants: names of approval-gated tools that this job may use; None asks for no job in particular.
-        surface: the caller's kind.
+        surface: the caller's kind: `worker` (a job), `agent` (one from outside) or `representative`.
     """
-    if traits.surface not in ("any", surface):
+    if traits.surface not in _REACH[surface]:
         return Hidden(HiddenReason.WRONG_SURFACE)
     if traits.domain is ToolDomain.CONTAINER:
         return Hidden(HiddenReason.CONTAINER_ONLY)

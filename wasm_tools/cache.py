@@ -6,11 +6,14 @@ key that only this installation has, over its name and content; without a matchi
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import hmac
 import os
 import secrets
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 
 from wasm_tools.engine import config_fingerprint, wasmtime_version
@@ -19,17 +22,18 @@ _KEY_BYTES = 32
 
 
 def load_or_create_key(path: Path) -> bytes:
-    """The key of the seals; made at the first use, readable by its owner only.
+    """The key of the seals; made at the first use, whole and once, readable by its owner only.
 
     Raises:
         ValueError: the file is not a key of ours.
     """
-    try:
-        path.touch(mode=0o600, exist_ok=False)
-    except FileExistsError:
-        pass  # from an earlier run
-    else:
-        path.write_bytes(secrets.token_bytes(_KEY_BYTES))
+    if not path.exists():
+        draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+        draft.touch(mode=0o600, exist_ok=False)
+        draft.write_bytes(secrets.token_bytes(_KEY_BYTES))
+        with contextlib.suppress(FileExistsError):  # another process was first; its key is the one
+            os.link(draft, path)
+        draft.unlink()
     key = path.read_bytes()
     if len(key) != _KEY_BYTES:
         raise ValueError(f"{path} is not a key of {_KEY_BYTES} bytes; remove it, a new one is made")
@@ -37,7 +41,10 @@ def load_or_create_key(path: Path) -> bytes:
 
 
 class CompiledCache:
-    """`<sha256>-<wasmtime version>-<config>.cwasm` and its seal, in a directory of ours."""
+    """`<sha256>-<wasmtime version>-<config>.cwasm` and its seal, in a directory of ours.
+
+    Several processes may share the directory: a lock on it keeps each file and its seal together.
+    """
 
     def __init__(self, directory: Path, key: bytes) -> None:
         self._directory = directory
@@ -48,8 +55,9 @@ class CompiledCache:
         """The machine code of this component, if it is here and unchanged since we wrote it."""
         path = self._path(wasm)
         try:
-            sealed = self._seal_path(path).read_text("ascii")
-            fits = hmac.compare_digest(sealed, self._seal(path.name, path))
+            with self._locked(fcntl.LOCK_SH):
+                sealed = self._seal_path(path).read_text("ascii")
+                fits = hmac.compare_digest(sealed, self._seal(path.name, path))
         except (FileNotFoundError, UnicodeDecodeError):
             return None
         return path if fits else None
@@ -65,9 +73,19 @@ class CompiledCache:
         path = self._path(wasm)
         seal = self.scratch()
         seal.write_text(self._seal(path.name, compiled), "ascii")
-        compiled.replace(path)
-        seal.replace(self._seal_path(path))
+        with self._locked(fcntl.LOCK_EX):
+            compiled.replace(path)
+            seal.replace(self._seal_path(path))
         return path
+
+    @contextlib.contextmanager
+    def _locked(self, how: int) -> Generator[None]:
+        directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(directory, how)
+            yield
+        finally:
+            os.close(directory)
 
     def _path(self, wasm: bytes) -> Path:
         digest = hashlib.sha256(wasm).hexdigest()

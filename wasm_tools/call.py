@@ -12,10 +12,13 @@ from wasmtime import _ffi as ffi  # the deadline callback has no public name
 from wasmtime.component import Component, Func, Instance
 
 from wasm_tools.causes import Cause, Failure, classify
+from wasm_tools.direct import TooLong, call_execute, call_text
 from wasm_tools.engine import TICK_S, WasmEngine
 from wasm_tools.host import Host, HostDenied, RefusingHost
+from wasm_tools.host_functions import SleepDenied
+from wasm_tools.lifted import TooMuchHanded
 from wasm_tools.limits import Limits
-from wasm_tools.link import SleepDenied, make_linker, make_record, sealed_wasi
+from wasm_tools.link import CallLinker, sealed_wasi
 from wasm_tools.state import CallState
 from wasm_tools.surface import TOOL_INTERFACE, Surface
 from wasm_tools.typed import TypedExport, call_export
@@ -63,9 +66,14 @@ class Guest:
         self, state: CallState, host: Host, params_json: str, context_json: str | None
     ) -> Answer | Failure:
         """Call `execute`. Never raises what a guest or a host function can provoke."""
-        request = make_record(params=params_json, context=context_json)
-        result = self._run(state, host, lambda store, one: _export(store, one, "execute")(store, request))
-        return result if isinstance(result, Failure) else _answer(result, state.limits)
+        most = state.limits.result_bytes
+
+        def work(store: Store, instance: Instance) -> tuple[str | None, str | None]:
+            function = _export(store, instance, "execute")
+            return call_execute(store, function, params_json, context_json, max_bytes=most)
+
+        result = self._run(state, host, work)
+        return result if isinstance(result, Failure) else _answer(*result)
 
     @property
     def typed(self) -> tuple[TypedExport, ...]:
@@ -77,20 +85,28 @@ class Guest:
     ) -> Answer | Failure:
         """Call a function of another world. Never raises what a guest or a host function can provoke."""
         try:
-            result = self._run(state, host, lambda store, one: call_export(store, one, export, params))
+            most = state.limits.result_bytes
+            result = self._run(
+                state, host, lambda store, one: call_export(store, one, export, params, max_bytes=most)
+            )
         except NoJson as error:
             return Answer(f"the arguments fit the schema, but {error}", is_error=True)
         if isinstance(result, Failure):
             return result
         text, is_error = result
-        return _too_long(text, state.limits) or Answer(text, is_error=is_error)
+        size = len(text.encode())
+        if size > state.limits.result_bytes:
+            return _over(size, state.limits)
+        return Answer(text, is_error=is_error)
 
     def text(self, state: CallState, function: str) -> str | Failure:
         """Call `schema` or `description`, without any capability."""
-        result = self._run(state, RefusingHost(), lambda store, one: _export(store, one, function)(store))
-        if isinstance(result, Failure):
-            return result
-        return _too_long(result, state.limits) or result
+        most = state.limits.result_bytes
+
+        def work(store: Store, instance: Instance) -> str:
+            return call_text(store, _export(store, instance, function), max_bytes=most)
+
+        return self._run(state, RefusingHost(), work)
 
     def link(self, state: CallState) -> Failure | None:
         """Make an instance and call nothing; None is success."""
@@ -99,12 +115,14 @@ class Guest:
     def _run(self, state: CallState, host: Host, work: Callable[[Store, Instance], Any]) -> Any:
         if state.has_to_end():
             return _ended(state)
-        linker = make_linker(self._engine.engine, self._surface, state, host, self._now_ms)
+        linker = CallLinker(self._engine.engine, self._surface, state, host, self._now_ms)
         try:
             with self._engine.ticking(), Store(self._engine.engine) as store:
-                check = _arm(store, state)
+                check = _arm(store, state, wasi=self._surface.uses_wasi)
                 try:
                     return work(store, linker.instantiate(store, self._component))
+                except TooLong as error:
+                    return _over(error.size, state.limits)
                 except WasmtimeError as error:
                     return _failure(state, error)
                 finally:
@@ -113,8 +131,8 @@ class Guest:
             linker.close()
 
 
-def _arm(store: Store, state: CallState) -> object:
-    """Give a store its limits, its WASI and its deadline; returns what has to outlive the run.
+def _arm(store: Store, state: CallState, *, wasi: bool) -> object:
+    """Give a store its limits, its deadline, and WASI where it is imported; returns what outlives the run.
 
     The epoch only wakes the check; the clock decides, so late ticks don't lengthen a limit, and a call
     can be stopped from outside.
@@ -127,7 +145,8 @@ def _arm(store: Store, state: CallState) -> object:
         tables=limits.tables,
         memories=limits.memories,
     )
-    store.set_wasi(sealed_wasi(state))
+    if wasi:
+        store.set_wasi(sealed_wasi(state))
 
     def check(_context: object, _data: object, delta: Any, kind: Any) -> int:
         if state.has_to_end():
@@ -160,6 +179,8 @@ def _export(store: Store, instance: Instance, function: str) -> Func:
 def _failure(state: CallState, error: WasmtimeError) -> Failure:
     if state.has_to_end():
         return _ended(state)
+    if isinstance(state.host_failure, TooMuchHanded):
+        return Failure(Cause.LIMIT, f"The tool handed its host {state.host_failure} in one call.")
     if state.host_failure is not None:
         ours = not isinstance(state.host_failure, HostDenied | SleepDenied)
         words = "a host function failed" if ours else str(state.host_failure)
@@ -175,19 +196,17 @@ def _ended(state: CallState) -> Failure:
     return Failure(Cause.CANCELLED, "The call was cancelled and the tool stopped.")
 
 
-def _answer(response: Any, limits: Limits) -> Answer | Failure:
-    output, error = response.output, response.error
-    if (output is None) == (error is None):
-        both = "both output and error" if output is not None else "neither output nor error"
-        return Failure(Cause.BAD_RESULT, f"The tool broke its contract: it set {both}.")
-    text = output if error is None else error
-    return _too_long(text, limits) or Answer(text, is_error=error is not None)
+def _answer(output: str | None, error: str | None) -> Answer | Failure:
+    if output is not None and error is not None:
+        return Failure(Cause.BAD_RESULT, "The tool broke its contract: it set both output and error.")
+    if output is not None:
+        return Answer(output, is_error=False)
+    if error is not None:
+        return Answer(error, is_error=True)
+    return Failure(Cause.BAD_RESULT, "The tool broke its contract: it set neither output nor error.")
 
 
-def _too_long(text: str, limits: Limits) -> Failure | None:
-    size = len(text.encode())
-    if size <= limits.result_bytes:
-        return None
+def _over(size: int, limits: Limits) -> Failure:
     return Failure(
         Cause.LIMIT, f"The tool's answer is {size:,} bytes, over its limit of {limits.result_bytes:,}."
     )

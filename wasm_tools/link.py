@@ -2,52 +2,77 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
-import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
-from wasmtime import Engine, WasiConfig, WasmtimeError
-from wasmtime.component import Linker, LinkerInstance, Record, Variant
+from wasmtime import Engine, Store, WasiConfig, WasmtimeError
+from wasmtime import (
+    _ffi as ffi,
+)  # the binding's own way in keeps exceptions in one slot for the whole process
+from wasmtime.component import Component, Instance, Linker, LinkerInstance
 
-from wasm_tools.host import Host, HostDenied, HttpRequest, HttpResponse
+from wasm_tools.host import Host, HostDenied
+from wasm_tools.host_functions import HostFunction, SleepDenied, clock_functions, host_functions
+from wasm_tools.lifted import TooMuchHanded, lift
 from wasm_tools.state import CallState
 from wasm_tools.surface import HOST_INTERFACE, MONOTONIC_CLOCK, Surface
 
 _LOG = logging.getLogger(__name__)
-_U64 = 1 << 64
+_CALLBACK = cast("Any", ffi.wasmtime_component_func_callback_t)
+_ADD = cast("Any", ffi.wasmtime_component_linker_instance_add_func)  # pyright: ignore[reportUnknownMemberType]
+_NO_FINALIZER = ctypes.cast(0, ctypes.CFUNCTYPE(None, ctypes.c_void_p))
+_THE_GUESTS_OWN = (HostDenied, SleepDenied, TooMuchHanded)
 
 
-class BadHostValue(Exception):
-    """A host function returned what its type can't hold: our fault, not the guest's."""
+class CallLinker:
+    """Links what a component imports, and nothing else, for one call; close it after the call's store."""
 
+    def __init__(
+        self, engine: Engine, surface: Surface, state: CallState, host: Host, now_ms: Callable[[], int]
+    ) -> None:
+        self._linker = Linker(engine)
+        self._callbacks: list[object] = []  # the library calls them for as long as an instance lives
+        if surface.uses_wasi:
+            self._linker.add_wasip2()
+            self._linker.allow_shadowing = True
+        if not surface.host_functions and not surface.clock_versions:
+            return
+        with self._linker.root() as root:
+            if surface.host_functions:
+                offered = host_functions(state, host, now_ms)
+                self._add(
+                    root, HOST_INTERFACE, {name: offered[name] for name in surface.host_functions}, state
+                )
+            for version in surface.clock_versions:
+                self._add(root, f"{MONOTONIC_CLOCK}@{version}", clock_functions(state), state)
 
-class SleepDenied(Exception):
-    """The guest asked to sleep."""
+    def instantiate(self, store: Store, component: Component) -> Instance:
+        """Make an instance.
 
+        Raises:
+            WasmtimeError: its start failed, or its needs are over the store's limits.
+        """
+        return self._linker.instantiate(store, component)
 
-def make_linker(
-    engine: Engine, surface: Surface, state: CallState, host: Host, now_ms: Callable[[], int]
-) -> Linker:
-    """Link what this component imports, and nothing else.
+    def close(self) -> None:
+        """Give everything back."""
+        self._linker.close()
+        self._callbacks.clear()
 
-    Every function is guarded: an exception that crosses into wasmtime would land in one slot for the
-    whole process, where another call may pick it up, and one that is no `Exception` ends the process.
-    """
-    linker = Linker(engine)
-    if surface.uses_wasi:
-        linker.add_wasip2()
-        linker.allow_shadowing = True
-    functions = _host_functions(state, host, now_ms)
-    with linker.root() as root:
-        if surface.host_functions:
-            with root.add_instance(HOST_INTERFACE) as instance:
-                for name in surface.host_functions:
-                    instance.add_func(name, _guarded(state, functions[name]))
-        for version in surface.clock_versions:
-            with root.add_instance(f"{MONOTONIC_CLOCK}@{version}") as instance:
-                _add_clock(instance, state)
-    return linker
+    def _add(
+        self, root: LinkerInstance, interface: str, functions: Mapping[str, HostFunction], state: CallState
+    ) -> None:
+        with root.add_instance(interface) as instance:
+            for name, function in functions.items():
+                callback = _guarded(state, function)
+                self._callbacks.append(callback)
+                raw = name.encode()
+                error = _ADD(
+                    instance.ptr(), ctypes.create_string_buffer(raw), len(raw), callback, None, _NO_FINALIZER
+                )
+                assert not error, "each name is added once"
 
 
 def sealed_wasi(state: CallState) -> WasiConfig:
@@ -58,97 +83,30 @@ def sealed_wasi(state: CallState) -> WasiConfig:
     return config
 
 
-def make_record(**fields: Any) -> Record:
-    """A record value; wasmtime-py keeps its fields as attributes."""
-    record = Record()
-    for name, value in fields.items():
-        setattr(record, name, value)
-    return record
+def _guarded(state: CallState, function: HostFunction) -> object:
+    """A function as the library calls it.
 
+    Nothing that it raises crosses: an exception would be lost there, and the guest would go on with a result
+    that nobody wrote. The call's owner reads it from the call's state.
+    """
 
-def _guarded(state: CallState, function: Callable[..., Any]) -> Callable[..., Any]:
-    def guarded(_store: object, *args: Any) -> Any:
+    def called(
+        _data: object, _context: object, _type: object, given: Any, count: int, results: Any, _expected: int
+    ) -> int:
         try:
-            return function(*args)
-        except BaseException as failure:  # noqa: BLE001 - see make_linker; the call's owner reads it
-            if not isinstance(failure, HostDenied | SleepDenied):
+            budget = function.budget()
+            fill = function.run(*[lift(given[at], budget) for at in range(count)])
+            if fill is not None:
+                fill(results[0])
+        except BaseException as failure:  # noqa: BLE001 - see above
+            if not isinstance(failure, _THE_GUESTS_OWN):
                 _LOG.exception("host function failed")
             failure.__traceback__ = failure.__context__ = failure.__cause__ = None
             state.host_failure = state.host_failure or failure
-        raise WasmtimeError("refused by the host")
+        else:
+            return 0
+        # wasmtime takes the error over and frees it.
+        error = WasmtimeError("refused by the host")._consume()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - no public way
+        return ctypes.cast(error, ctypes.c_void_p).value or 0
 
-    return guarded
-
-
-def _host_functions(state: CallState, host: Host, now_ms: Callable[[], int]) -> dict[str, Callable[..., Any]]:
-    def now_millis() -> int:
-        value = now_ms()
-        if not 0 <= value < _U64:
-            raise BadHostValue("now-millis: not an unsigned 64-bit number")
-        return value
-
-    def secret_exists(name: str) -> bool:
-        return bool(host.secret_exists(name, state.remaining_s()))
-
-    def workspace_read(path: str) -> str | None:
-        content = host.workspace_read(path, state.remaining_s())
-        return None if content is None else _text("workspace-read", content)
-
-    def http_request(
-        method: str, url: str, headers: list[tuple[str, str]], body: str | None, timeout_ms: int | None
-    ) -> Record | str:
-        request = HttpRequest(method, url, tuple(headers), body, timeout_ms)
-        try:
-            return _response_record(host.http_request(request, state.remaining_s()))
-        except HostDenied as denied:
-            return _text("http-request", str(denied))
-
-    def tool_invoke(alias: str, params_json: str) -> Variant:
-        try:
-            result = host.tool_invoke(alias, params_json, state.remaining_s())
-            return Variant("ok", _text("tool-invoke", result))
-        except HostDenied as denied:
-            return Variant("err", _text("tool-invoke", str(denied)))
-
-    return {
-        "log": state.log,
-        "now-millis": now_millis,
-        "secret-exists": secret_exists,
-        "workspace-read": workspace_read,
-        "http-request": http_request,
-        "tool-invoke": tool_invoke,
-    }
-
-
-def _text(function: str, value: object) -> str:
-    """The value, once it is known that wasmtime can lower it: a string without lone surrogates."""
-    if not isinstance(value, str):
-        raise BadHostValue(f"{function}: not a string")
-    value.encode()
-    return value
-
-
-def _response_record(response: HttpResponse) -> Record:
-    if not 0 <= response.status < 1 << 16:
-        raise BadHostValue("http-request: not a status")
-    headers = [
-        (_text("http-request", name), _text("http-request", value)) for name, value in response.headers
-    ]
-    return make_record(status=response.status, headers=headers, body=_text("http-request", response.body))
-
-
-def _add_clock(instance: LinkerInstance, state: CallState) -> None:
-    """A monotonic clock that tells the time and can't be waited on: WASI's own wait ignores the deadline."""
-
-    def subscribe_duration(nanoseconds: int) -> None:
-        if nanoseconds / 1e9 >= state.remaining_s():
-            state.timed_out = state.slept = True
-        raise SleepDenied("it asked to sleep, which a tool can't")
-
-    def subscribe_instant(moment: int) -> None:
-        subscribe_duration(moment - time.monotonic_ns())
-
-    instance.add_func("now", _guarded(state, time.monotonic_ns))
-    instance.add_func("resolution", _guarded(state, lambda: 1_000))
-    instance.add_func("subscribe-duration", _guarded(state, subscribe_duration))
-    instance.add_func("subscribe-instant", _guarded(state, subscribe_instant))
+    return _CALLBACK(called)

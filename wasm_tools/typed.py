@@ -5,17 +5,17 @@ from __future__ import annotations
 import ctypes
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, cast
 
 from wasmtime import Engine, Store, WasmtimeError
-from wasmtime import _ffi as ffi  # to weigh an answer before it is turned into Python's values
+from wasmtime import _ffi as ffi  # to read an answer within a budget
 from wasmtime import component as wc
 
 from wasm_tools.causes import Cause, Failure
-from wasm_tools.wit_types import NoJson, WitType, case_of, object_schema, read_type, to_guest, to_json
+from wasm_tools.lifted import Budget, TooMuchHanded, lift
+from wasm_tools.wit_types import NoJson, WitType, object_schema, read_type, to_guest, to_json
 
 _MAX_EXPORTS = 100
 _MAX_VALUES = 50_000
@@ -83,9 +83,11 @@ def _functions(engine: Engine, component: wc.Component) -> Iterator[tuple[tuple[
 
 
 def call_export(
-    store: Store, instance: wc.Instance, export: TypedExport, params: dict[str, Any]
+    store: Store, instance: wc.Instance, export: TypedExport, params: dict[str, Any], *, max_bytes: int
 ) -> tuple[str, bool] | Failure:
     """Call it; answers a text and whether it is the guest's own error.
+
+    An answer's texts have `max_bytes` together, at most.
 
     Raises:
         NoJson: an argument fits the schema and not the type.
@@ -99,12 +101,13 @@ def call_export(
         index = instance.get_export_index(store, part, index)
     function = None if index is None else instance.get_func(store, index)
     assert function is not None, "the surface check found it"
-    value = _called(store, function, arguments)
-    if isinstance(value, Failure):
-        return value
+    try:
+        value = _called(store, function, arguments, Budget(values=_MAX_VALUES, text_bytes=max_bytes))
+    except TooMuchHanded as over:
+        return Failure(Cause.LIMIT, f"The tool's answer has {over}, its limit.")
     kind, is_error = export.result, False
     if kind is not None and kind.kind == "result":
-        tag, value = case_of(kind, value)
+        tag, value = value.tag, value.value
         kind, is_error = kind.parts[kind.names.index(tag)], tag == "err"
     if kind is None:
         return ("failed" if is_error else "done"), is_error
@@ -113,10 +116,12 @@ def call_export(
     return text, is_error
 
 
-def _called(store: Store, function: wc.Func, arguments: list[Any]) -> Any:
-    """As the binding's own call, but an answer of too many values is dropped before it becomes objects.
+def _called(store: Store, function: wc.Func, arguments: list[Any], budget: Budget) -> Any:
+    """As the binding's own call, but the answer is read within a budget.
 
-    Turning a list of millions into Python's values takes seconds, with every other thread waiting.
+    Raises:
+        TooMuchHanded: it is over the budget.
+        WasmtimeError: as any call.
     """
     kinds = function.type(store)
     given = (ffi.wasmtime_component_val_t * len(arguments))()
@@ -134,53 +139,8 @@ def _called(store: Store, function: wc.Func, arguments: list[Any]) -> Any:
         error = call(ctypes.byref(target), context, given, ready, place, answers)
         if error:
             raise WasmtimeError._from_ptr(error)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-        if kinds.result is None:
-            return None
-        if not _is_light(result):
-            ffi.wasmtime_component_val_delete(ctypes.byref(result))
-            return Failure(Cause.LIMIT, f"The tool's answer has more than {_MAX_VALUES:,} values.")
-        return kinds.result.convert_from_c(result)
+        return lift(result, budget) if answers else None
     finally:
+        ffi.wasmtime_component_val_delete(ctypes.byref(result))
         for at in range(ready):
             ffi.wasmtime_component_val_delete(ctypes.byref(given[at]))
-
-
-def _is_light(value: Any) -> bool:
-    """Whether an answer holds no more values than are turned into objects quickly."""
-    left = _MAX_VALUES
-    waiting = [value]
-    while waiting:
-        one = waiting.pop()
-        inner, size = _inside(one)
-        left -= size
-        if left < 0:
-            return False
-        waiting += [inner(at) for at in range(size)]
-    return True
-
-
-def _inside(value: Any) -> tuple[Callable[[int], Any], int]:
-    """How to reach the values that one holds, and how many they are."""
-    kind, of = value.kind, value.of
-    if kind == ffi.WASMTIME_COMPONENT_LIST.value:
-        return of.list.data.__getitem__, of.list.size
-    if kind == ffi.WASMTIME_COMPONENT_TUPLE.value:
-        return of.tuple.data.__getitem__, of.tuple.size
-    if kind == ffi.WASMTIME_COMPONENT_RECORD.value:
-        return partial(_field, of.record.data), of.record.size
-    held: Any = None
-    if kind == ffi.WASMTIME_COMPONENT_OPTION.value:
-        held = of.option
-    elif kind == ffi.WASMTIME_COMPONENT_RESULT.value:
-        held = of.result.val
-    elif kind == ffi.WASMTIME_COMPONENT_VARIANT.value:
-        held = of.variant.val
-    return partial(_content, held), 1 if held else 0
-
-
-def _field(fields: Any, at: int) -> Any:
-    return fields[at].val
-
-
-def _content(held: Any, _at: int) -> Any:
-    return held.contents

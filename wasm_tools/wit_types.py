@@ -14,6 +14,8 @@ from typing import Any, cast
 
 from wasmtime import component as wc
 
+from wasm_tools.lifted import Case
+
 _MAX_DEPTH = 16
 _INTEGERS: dict[type, tuple[int, int]] = {
     wc.S8: (-(2**7), 2**7 - 1),
@@ -47,15 +49,13 @@ class WitType:
             `flags`, `option`, `result` or `variant`.
         names: of fields, cases or flags.
         parts: of fields, cases or elements; None is a case without a value.
-        classes: of each case, the Python classes that its values have.
-        tagged: whether values of cases come as `Variant`.
+        tagged: whether the binding takes values of cases as `Variant`.
         bounds: of an integer.
     """
 
     kind: str
     names: tuple[str, ...] = ()
     parts: tuple[WitType | None, ...] = ()
-    classes: tuple[frozenset[type], ...] = ()
     tagged: bool = False
     bounds: tuple[int, int] = (0, 0)
 
@@ -116,7 +116,7 @@ def _cases(name: str, kind: Any, cases: list[tuple[str, Any]], depth: int) -> Wi
     parts = tuple(None if payload is None else read_type(payload, depth) for _, payload in cases)
     if name == "option" and parts[1] is not None and parts[1].kind == "option":
         raise NoJson("an option of an option")
-    return WitType(name, tuple(one for one, _ in cases), parts, tuple(classes), tagged)
+    return WitType(name, tuple(one for one, _ in cases), parts, tagged)
 
 
 def object_schema(names: tuple[str, ...], types: tuple[WitType | None, ...]) -> dict[str, Any]:
@@ -225,14 +225,14 @@ def _case_to_guest(kind: WitType, value: Any) -> Any:
 
 
 def to_json(kind: WitType | None, value: Any) -> Any:
-    """A value that the binding gave, as JSON; numbers that JSON has not are texts."""
-    if kind is None:
+    """A value of `lift`, as JSON; numbers that JSON has not are texts."""
+    if kind is None or value is None:
         return None
     match kind.kind:
         case "float":
             shown: Any = value if math.isfinite(value) else str(value)
         case "bytes":
-            shown = base64.b64encode(value).decode()
+            shown = base64.b64encode(bytes(value)).decode()  # an empty list has no elements to tell its type
         case "list":
             shown = [to_json(kind.parts[0], one) for one in value]
         case "tuple":
@@ -241,30 +241,19 @@ def to_json(kind: WitType | None, value: Any) -> Any:
             shown = sorted(value)
         case "record":
             pairs = zip(kind.names, kind.parts, strict=True)
-            shown = {name: to_json(part, getattr(value, name)) for name, part in pairs}
-        case "option" | "result" | "variant":
+            shown = {name: to_json(part, value[name]) for name, part in pairs}
+        case "option":
+            shown = to_json(kind.parts[1], value)
+        case "result" | "variant":
             shown = _case_to_json(kind, value)
         case _:
             shown = value
     return shown
 
 
-def _case_to_json(kind: WitType, value: Any) -> Any:
-    tag, inner = case_of(kind, value)
-    part = kind.parts[kind.names.index(tag)]
-    if kind.kind == "option":
-        return to_json(part, inner)
-    return {tag: True if part is None else to_json(part, inner)}
-
-
-def case_of(kind: WitType, value: Any) -> tuple[str, Any]:
-    """Which case a value is, and what it holds."""
-    if kind.tagged:
-        return value.tag, value.payload
-    for name, classes in zip(kind.names, kind.classes, strict=True):
-        if type(value) in classes:
-            return name, value
-    raise NoJson(f"an answer that is none of {', '.join(kind.names)}")
+def _case_to_json(kind: WitType, case: Case) -> Any:
+    part = kind.parts[kind.names.index(case.tag)]
+    return {case.tag: True if part is None else to_json(part, case.value)}
 
 
 def _known(part: WitType | None) -> WitType:

@@ -40,11 +40,19 @@ class Unpacked:
     skipped_links: list[str] = field(default_factory=list[str])
 
 
-def unpack(archive: Path, root: Path, bounds: ArchiveBounds | None = None) -> Unpacked:
+def unpack(
+    archive: Path, root: Path, bounds: ArchiveBounds | None = None, *, every_link: bool = False
+) -> Unpacked:
     """Unpack a tar file into a directory.
 
     Links out of the directory are left out and named; everything else that does not belong into a
     workspace refuses the whole.
+
+    Args:
+        archive: the tar file.
+        root: where to; made if it is not there.
+        bounds: how much it may hold.
+        every_link: keep links that lead out too, where nobody follows them.
 
     Raises:
         UnsafeArchive: an absolute path, a `..`, a device, a member twice in different kinds, or more than
@@ -69,7 +77,7 @@ def unpack(archive: Path, root: Path, bounds: ArchiveBounds | None = None) -> Un
                     _write(tar, member, target)
                     done.files += 1
             for member in links:
-                _link(member, root, done)
+                _link(member, root, done, every_link=every_link)
     except (tarfile.TarError, EOFError) as error:
         raise UnsafeArchive(f"the workspace is not a readable tar archive: {error}") from error
     except (FileExistsError, IsADirectoryError, NotADirectoryError) as error:
@@ -113,7 +121,7 @@ def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
         os.utime(out.fileno(), (member.mtime, member.mtime))
 
 
-def _link(member: tarfile.TarInfo, root: Path, done: Unpacked) -> None:
+def _link(member: tarfile.TarInfo, root: Path, done: Unpacked, *, every_link: bool) -> None:
     place = root / _relative(member.name)
     if not _inside(place.parent, root):
         raise UnsafeArchive(f"{member.name!r} lies behind a link")
@@ -124,9 +132,8 @@ def _link(member: tarfile.TarInfo, root: Path, done: Unpacked) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         os.link(original, place, follow_symlinks=False)
         return
-    if len(os.fsencode(member.linkname)) > _MAX_PATH_BYTES or not _inside(
-        place.parent / member.linkname, root
-    ):
+    short = len(os.fsencode(member.linkname)) <= _MAX_PATH_BYTES
+    if not short or not (every_link or _inside(place.parent / member.linkname, root)):
         done.skipped_links.append(member.name)
         return
     place.parent.mkdir(parents=True, exist_ok=True)

@@ -35,6 +35,19 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Kit:
+    """A worker that can be brought into any image.
+
+    Attributes:
+        volume: mounted, read-only, at `/opt/portside`.
+        image: the worker image that it was taken from; writable places are laid out as they are there.
+    """
+
+    volume: str
+    image: str
+
+
+@dataclass(frozen=True, slots=True)
 class SandboxSpec:
     """Everything an engine needs to make one sandbox.
 
@@ -46,6 +59,7 @@ class SandboxSpec:
         socket_dir: the one host directory mounted, read-only, at `/run/portside`; None for none.
         deadline_s: seconds after which the sandbox ends itself, even with nobody watching.
         env: environment of the first process; holds no secret.
+        kit: the worker brought along; None when the image has one of its own.
         stop_grace_s: between SIGTERM and SIGKILL.
     """
 
@@ -60,6 +74,25 @@ class SandboxSpec:
     network: NetworkPolicy = NetworkPolicy.NONE
     limits: Limits = Limits()
     stop_grace_s: float = 20.0
+    kit: Kit | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStart:
+    """How a worker is started in an image.
+
+    Attributes:
+        image: reference that `prepare` has seen.
+        python: argv of a Python interpreter that can import the worker.
+        env: what the worker needs in its environment.
+        kit: the worker that is brought along into an image that has none; None for one that has.
+    """
+
+    image: str
+    # -P: the working directory is the agent's; nothing is imported from it.
+    python: tuple[str, ...] = ("python", "-P")
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    kit: Kit | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,10 @@ class OperatorClient:
         """A PUT's JSON; None for an empty answer."""
         return await self._json("PUT", path, json=body, **_timeout(timeout_s))
 
+    async def patch(self, path: str, body: Any) -> Any:
+        """A PATCH's JSON."""
+        return await self._json("PATCH", path, json=body)
+
     async def delete(self, path: str) -> None:
         """A DELETE."""
         await self._json("DELETE", path)

@@ -16,7 +16,7 @@ from orchestrator.cli.summary import table
 from orchestrator.settings import Settings
 
 if TYPE_CHECKING:
-    from orchestrator.wiring.engines import WorkerImage
+    from orchestrator.wiring.engines import DockerEngine, WorkerImage
 
 app = typer.Typer(name="image", help="The worker image.", no_args_is_help=True)
 
@@ -57,14 +57,39 @@ def list_images(as_json: AsJson = False) -> None:
     finish(work())
 
 
+@app.command()
+def prune(as_json: AsJson = False) -> None:
+    """Remove stale worker images and the workers that were taken from them; what a job uses stays."""
+    settings, output = settings_from_environment(), Output(as_json)
+
+    async def work() -> None:
+        from orchestrator.wiring import engines
+
+        async with _engine(settings) as engine:
+            image = engines.worker_image(settings, engine)
+            kits = await engines.worker_kit(engine).remove_stale((await image.status()).tag)
+            removed = [*kits, *await image.remove_stale()]
+        output.show(removed, "\n".join(f"removed {name}" for name in removed) or "nothing was stale")
+
+    finish(work())
+
+
 @asynccontextmanager
 async def _worker_image(settings: Settings) -> AsyncGenerator[WorkerImage]:
     from orchestrator.wiring import engines  # takes a second
 
+    async with _engine(settings) as engine:
+        yield engines.worker_image(settings, engine)
+
+
+@asynccontextmanager
+async def _engine(settings: Settings) -> AsyncGenerator[DockerEngine]:
+    from orchestrator.wiring import engines
+
     try:
         engine = await engines.open_engine(settings)
         try:
-            yield engines.worker_image(settings, engine)
+            yield engine
         finally:
             await engine.close()
     except EngineError as error:

@@ -11,11 +11,14 @@ import typer
 from typer.exceptions import TyperException
 
 from orchestrator.cli import (
+    agent_tokens,
+    agents_commands,
     doctor,
     first_calls,
     image_commands,
     jobs_commands,
     mcp_commands,
+    project_commands,
     run_command,
     secrets_commands,
     serve,
@@ -29,10 +32,16 @@ app.command("run")(run_command.run)
 app.command("serve")(serve.serve)
 jobs_commands.app.command("contract")(first_calls.contract)
 tools_commands.app.command("stats")(first_calls.stats)
+tools_commands.app.command("new")(project_commands.new)
+tools_commands.app.command("build")(project_commands.build)
+tools_commands.app.command("test")(project_commands.try_tool)
 app.add_typer(jobs_commands.app)
 app.add_typer(tools_commands.app)
 app.add_typer(mcp_commands.app)
 app.add_typer(secrets_commands.app)
+for command in (agent_tokens.token, agent_tokens.tokens, agent_tokens.revoke):
+    agents_commands.app.command(command.__name__)(command)
+app.add_typer(agents_commands.app)
 app.add_typer(image_commands.app)
 app.command("doctor")(doctor.doctor)
 

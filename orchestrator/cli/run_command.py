@@ -66,7 +66,10 @@ def run(
         "agent": agent,
         "network": network,
         "mode": mode,
-        "model": chosen_model(model, output, needed=not command),
+        "model": chosen_model(model, output) if model else "",
+        "default_model": ""
+        if model
+        else chosen_model("", output, agent=agent, needed=not (command or agent)),
         "image": image,
         "grants": tool_grant or [],
         "coerce": coerce,
@@ -109,7 +112,8 @@ async def _detached(settings: Settings, request: runs.RunRequest, output: Output
 
 
 def _needs(request: runs.RunRequest) -> Needs:
-    return Needs(engine=request.body["mode"] == JobMode.HOSTED, model=request.body["model"])
+    body = request.body
+    return Needs(engine=body["mode"] == JobMode.HOSTED, model=body["model"] or body["default_model"])
 
 
 def existing(workspace: Path | None) -> Path | None:
@@ -127,12 +131,13 @@ def existing(workspace: Path | None) -> Path | None:
     return workspace.absolute()
 
 
-def chosen_model(asked: str, output: Output, *, needed: bool = True) -> str:
+def chosen_model(asked: str, output: Output, *, agent: str = "", needed: bool = True) -> str:
     """The model to use, as `prefix:name`; a script's path made absolute. "" is none.
 
     Args:
         asked: by `--model`.
         output: told which one it is, and why.
+        agent: whose definition may name another one.
         needed: refuse when nothing names one.
 
     Raises:
@@ -142,17 +147,18 @@ def chosen_model(asked: str, output: Output, *, needed: bool = True) -> str:
         choice = resolve_model(asked or None, os.environ)
     except (NoModelChosen, ValueError) as error:
         if not needed and isinstance(error, NoModelChosen) and not error.choices:
-            output.say("no model: nothing names one")
+            output.say("no model: nothing names one" + (f", unless agent {agent} does" if agent else ""))
             return ""
         raise UsageMistake(str(error)) from None
+    unless = f", unless agent {agent} names one" if agent else ""
     prefix, _, name = choice.model.partition(":")
     if prefix != SCRIPTED:
-        output.say(f"model {choice.model} ({choice.reason})")
+        output.say(f"model {choice.model} ({choice.reason}{unless})")
         return choice.model
     path = Path(name).expanduser().absolute()
     if not path.is_file():
         raise UsageMistake(f"the script {path} is not a file; scripted:PATH names a script of turns")
-    output.say(f"model {choice.model} ({choice.reason})")
+    output.say(f"model {choice.model} ({choice.reason}{unless})")
     return f"{prefix}:{path}"
 
 

@@ -33,11 +33,13 @@ async def _serve(settings: Settings, output: Output) -> None:
     for one in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(one, ended.set)
     try:
-        async with embedded(settings, output.say, Needs(), log=sys.stderr):
-            where = str(settings.api_socket)
+        async with embedded(settings, output.say, Needs(), log=sys.stderr) as orchestrator:
+            where, mcp_url = str(settings.api_socket), orchestrator.mcp_url
             if output.as_json:
-                output.json_line({"listening": where})
+                output.json_line({"listening": where, **({"mcp": mcp_url} if mcp_url else {})})
             else:
+                if mcp_url:
+                    output.say(f"agents from outside: {mcp_url}/mcp")
                 output.say(f"listening on {where}; end it with Ctrl-C or SIGTERM")
             await ended.wait()
     except HomeTaken as error:

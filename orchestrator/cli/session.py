@@ -121,7 +121,7 @@ async def desk_for(settings: Settings, say: Say, *, tools: bool = False) -> Asyn
 @asynccontextmanager
 async def embedded(
     settings: Settings, say: Say, needs: Needs, *, log: Path | IO[str]
-) -> AsyncGenerator[None]:
+) -> AsyncGenerator[Orchestrator]:
     """An orchestrator in this process, for as long as the context lasts.
 
     Raises:
@@ -136,7 +136,7 @@ async def embedded(
                 orchestrator = await _started(settings, engine)
                 gc.freeze()  # what was loaded up to here stays: no collection need walk through it again
                 try:
-                    yield
+                    yield orchestrator
                 finally:
                     await orchestrator.close()
         except HomeTaken:

@@ -17,6 +17,7 @@ from orchestrator.cli.consent import agreed_to
 from orchestrator.cli.failures import FAILED, CommandFailed, UsageMistake
 from orchestrator.cli.invocation import AsJson, finish, settings_from_environment
 from orchestrator.cli.output import Output
+from orchestrator.cli.project_commands import built_project
 from orchestrator.cli.session import desk_for
 from orchestrator.cli.summary import table
 from orchestrator.cli.visible import one_line, visible
@@ -140,7 +141,9 @@ def check(
 
 @app.command()
 def add(
-    file: Annotated[Path, typer.Argument(metavar="FILE.wasm", help="The component; its name is the tool's.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE|DIR", help="A component, called as its tool; or a project.")
+    ],
     sidecar: Annotated[
         Path | None, typer.Option(help="Its capabilities file, if it is not beside it.")
     ] = None,
@@ -149,6 +152,8 @@ def add(
 ) -> None:
     """Take a WASM tool in, or another version of it; says first what it asks for."""
     settings, output = settings_from_environment(), Output(as_json)
+    if file.is_dir():
+        file = built_project(file).component
     if file.suffix != ".wasm":
         raise UsageMistake(f"{file} is not named *.wasm; a WASM tool is called as its file is")
     beside = file.with_name(f"{file.stem}.capabilities.json")
@@ -178,6 +183,30 @@ def remove(name: str, as_json: AsJson = False) -> None:
         async with desk_for(settings, output.say, tools=True) as client:
             await client.delete(f"/api/v1/tools/{_name(name)}")
         output.show({"removed": name}, f"removed {name}")
+
+    finish(work())
+
+
+@app.command()
+def disable(name: str, as_json: AsJson = False) -> None:
+    """Take a tool away from every caller; it stays so until it is enabled."""
+    _switch(name, "disable", as_json)
+
+
+@app.command()
+def enable(name: str, as_json: AsJson = False) -> None:
+    """Let callers have a tool again that was disabled."""
+    _switch(name, "enable", as_json)
+
+
+def _switch(name: str, action: str, as_json: bool) -> None:
+    settings, output = settings_from_environment(), Output(as_json)
+
+    async def work() -> None:
+        async with desk_for(settings, output.say, tools=True) as client:
+            tool: dict[str, Any] = await client.post(f"/api/v1/tools/{_name(name)}/{action}", {})
+        seen = "see it" if tool["hosted"] else f"do not see it: {tool['hidden_because']}"
+        output.show(tool, f"{tool['name']} is {action}d; sandboxed jobs {one_line(seen, 500)}")
 
     finish(work())
 

@@ -106,9 +106,10 @@ class Job:
         reason: why it ended, in one sentence; empty while it runs or when it simply completed.
         result: the worker's report, `{outcome, reason, value}`; None before.
         model_requests: how many the model proxy has answered; `tokens_used` is what they came to.
-        changes_sha256: of the patch the worker uploaded; None before.
+        changes_sha256: of the patch that the worker uploaded, or that was made of what it left; None before.
         sandbox_id: the engine's id of the present attempt's container, when it is known.
         registered_at: the first authenticated `GET job` of the present attempt.
+        working_at: the present attempt's worker had its workspace in place and began; None before.
     """
 
     id: JobId
@@ -129,6 +130,7 @@ class Job:
     cancel_requested_at: datetime | None = None
     starting_at: datetime | None = None
     registered_at: datetime | None = None
+    working_at: datetime | None = None
     deadline_at: datetime | None = None
     finished_at: datetime | None = None
 

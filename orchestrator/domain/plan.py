@@ -26,6 +26,7 @@ class Observed:
         running: it runs or is paused.
         started: it was started at some time; one that never was is what a broken launch left.
         out_of_memory: exit 137 and the engine's flag agree.
+        ended_at: when it stopped running; None while it runs, or when the engine does not say.
         error: the engine's own words.
     """
 
@@ -37,6 +38,7 @@ class Observed:
     started: bool = True
     exit_code: int | None = None
     out_of_memory: bool = False
+    ended_at: datetime | None = None
     error: str = ""
 
 
@@ -47,12 +49,15 @@ class PlanRules:
     Attributes:
         max_running: jobs under way together.
         max_running_per_network: of one network.
+        finish_grace_s: for a worker to report after its deadline, or to exit after its report.
+        unstoppable_s: after this much more a job ends although its sandbox can't be stopped.
     """
 
     max_running: int = 20
     max_running_per_network: int = 20
     register_timeout_s: float = 60.0
     finish_grace_s: float = 20.0
+    unstoppable_s: float = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,8 @@ class Mark:
 
     Attributes:
         sandbox: whose last words belong to the reason; None when there is none.
+        recover: the sandbox of a worker that began, ended and handed over no changes: what is in it is all
+            that is left of them.
     """
 
     job_id: JobId
@@ -84,6 +91,7 @@ class Mark:
     state: JobState
     reason: str
     sandbox: Observed | None = None
+    recover: Observed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +177,22 @@ def _for_active(
     elif job.state is JobState.CANCELLING:
         yield Stop(sandbox, "cancelled")
     elif job.deadline_at is not None and now >= job.deadline_at + timedelta(seconds=rules.finish_grace_s):
-        reason = f"ran longer than {job.spec.timeout_s:g} s"
-        yield Mark(job.id, job.attempt, JobState.TIMED_OUT, reason, sandbox)
+        yield _overdue(job, sandbox, now, max(job.deadline_at, since or job.deadline_at), rules)
     elif _never_registered(job, now, since, rules):
         reason = f"worker did not register within {rules.register_timeout_s:g} s"
         yield Mark(job.id, job.attempt, JobState.FAILED, reason, sandbox)
+
+
+def _overdue(job: Job, sandbox: Observed, now: datetime, since: datetime, rules: PlanRules) -> Action:
+    """Stopped first: what it changed is there only when nothing runs any more."""
+    if now < since + timedelta(seconds=rules.finish_grace_s + rules.unstoppable_s):
+        return Stop(sandbox, "its time is up")
+    reason = f"{_ran_too_long(job)}; its container could not be stopped"
+    return Mark(job.id, job.attempt, JobState.TIMED_OUT, reason, sandbox)
+
+
+def _ran_too_long(job: Job) -> str:
+    return f"ran longer than {job.spec.timeout_s:g} s"
 
 
 def _never_registered(job: Job, now: datetime, since: datetime | None, rules: PlanRules) -> bool:
@@ -195,18 +214,19 @@ def _without_sandbox(job: Job, now: datetime, since: datetime | None, rules: Pla
 
 
 def _after_exit(job: Job, sandbox: Observed, now: datetime) -> Action:
+    left = sandbox if job.working_at is not None and job.changes_sha256 is None else None
     if job.state is JobState.CANCELLING:
-        return Mark(job.id, job.attempt, JobState.CANCELLED, job.reason or "cancelled")
+        return Mark(job.id, job.attempt, JobState.CANCELLED, job.reason or "cancelled", recover=left)
     state, reason = _exit_verdict(job, sandbox, now)
-    return Mark(job.id, job.attempt, state, reason, sandbox)
+    return Mark(job.id, job.attempt, state, reason, sandbox, left)
 
 
 def _exit_verdict(job: Job, sandbox: Observed, now: datetime) -> tuple[JobState, str]:
     """Why a sandbox ended before its worker reported."""
     if sandbox.out_of_memory:
         return JobState.FAILED, f"out of memory ({_limit(job)})"
-    if job.deadline_at is not None and now >= job.deadline_at and sandbox.exit_code in {124, 137, 143}:
-        return JobState.TIMED_OUT, f"ran longer than {job.spec.timeout_s:g} s"
+    if job.deadline_at is not None and (sandbox.ended_at or now) >= job.deadline_at:
+        return JobState.TIMED_OUT, _ran_too_long(job)
     if sandbox.exit_code == 143:
         return JobState.LOST, "container was terminated from outside (engine restarted?)"
     if sandbox.exit_code == 137:

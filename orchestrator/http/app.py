@@ -16,9 +16,12 @@ from orchestrator.http.bodies import MAX_BODY_BYTES, BodyLimit
 from orchestrator.http.execute_route import ExecuteRoute, describe_execute
 from orchestrator.http.failures import Failures
 from orchestrator.http.llm_routes import llm_router
+from orchestrator.http.mcp_route import McpRoute, McpServices
 from orchestrator.http.native_routes import native_router
+from orchestrator.http.operator_agents import agents_router
 from orchestrator.http.operator_jobs import OperatorServices, jobs_router
 from orchestrator.http.operator_secrets import secrets_router
+from orchestrator.http.operator_tokens import tokens_router
 from orchestrator.http.operator_tools import ToolServices, tools_router
 from orchestrator.http.problems import (
     describe_problems,
@@ -32,6 +35,7 @@ from orchestrator.http.problems import (
 from orchestrator.http.worker_routes import WorkerServices, worker_router
 from orchestrator.ports.errors import OwnerMissing, StoreUnavailable
 from orchestrator.ports.ids import Ids
+from orchestrator.services.agent_desk import AgentDesk
 from orchestrator.services.executions import ExecutionService
 from orchestrator.services.llm import ModelService
 from orchestrator.services.native_models import NativeModelService
@@ -57,10 +61,12 @@ class AppServices:
     worker: WorkerServices
     operators: OperatorServices
     tools: ToolServices
+    agents: AgentDesk
     secrets: SecretService
     executions: ExecutionService
     models: ModelService
     native: NativeModelService
+    mcp: McpServices
     ready: Ready
     ids: Ids
 
@@ -71,7 +77,7 @@ def create_app(services: AppServices) -> ASGIApp:
     # Inside, as FastAPI would answer a bug with a page of its own; the hot route sees to itself.
     app.add_middleware(Failures, ids=services.ids)
     return ExecuteRoute(
-        BodyLimit(app, _body_limit),
+        McpRoute(BodyLimit(app, _body_limit), services.mcp),
         tokens=services.worker.tokens,
         executions=services.executions,
         catalogues=services.worker.catalogues,
@@ -93,7 +99,10 @@ def create_api(services: AppServices) -> FastAPI:
     app.include_router(native_router(services.worker.tokens, services.native))
     app.include_router(jobs_router(services.operators))
     app.include_router(tools_router(services.tools))
+    app.include_router(agents_router(services.operators.gate, services.agents))
     app.include_router(secrets_router(services.operators.gate, services.secrets))
+    operators = services.operators
+    app.include_router(tokens_router(operators.gate, services.mcp.tokens, operators.defaults.network))
     _health_routes(app, services.ready)
     app.add_exception_handler(PortsideError, on_portside_error)
     app.add_exception_handler(RequestValidationError, on_invalid_request)

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from orchestrator.domain.jobs import Job, JobState
+from orchestrator.domain.launch_wishes import launched_as
 from orchestrator.http.auth import OperatorGate
 from orchestrator.http.bodies import stream_body
 from orchestrator.http.contract_messages import ContractView
@@ -25,6 +26,7 @@ from orchestrator.http.operator_messages import (
 )
 from orchestrator.ports.audit import AuditStore
 from orchestrator.ports.events import StoredEvent
+from orchestrator.services.agent_desk import AgentDesk
 from orchestrator.services.audit_log import AuditLog
 from orchestrator.services.contracts import Contracts
 from orchestrator.services.jobs import JobService
@@ -50,6 +52,7 @@ class OperatorServices:
 
     gate: OperatorGate
     jobs: JobService
+    agents: AgentDesk
     timeline: Timeline
     audit: AuditStore
     audit_log: AuditLog
@@ -76,8 +79,9 @@ def _write_routes(router: APIRouter, services: OperatorServices) -> None:
 
     @router.post("/jobs", status_code=201, summary="Run a job")
     async def post_job(asked: JobRequest) -> JobView:
-        spec = asked.spec(agent=defaults.agent, network=defaults.network, model=defaults.model)
-        return JobView.of(await jobs.create(spec))
+        spec = asked.spec(agent=defaults.agent, network=defaults.network)
+        launch = await services.agents.launch_settings(spec.network, spec.agent)
+        return JobView.of(await jobs.create(launched_as(spec, launch, asked.default_model or defaults.model)))
 
     @router.post("/jobs/{job_id}/cancel", status_code=202, summary="Ask a job to end")
     async def cancel(job_id: str) -> JobView:

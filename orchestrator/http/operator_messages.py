@@ -21,7 +21,7 @@ class OperatorRequest(BaseModel):
 
 
 class JobRequest(OperatorRequest):
-    """A job to run."""
+    """A job to run; `default_model` is for an agent whose definition names none."""
 
     task: str = Field(min_length=1, max_length=1_000_000)
     command: str | None = Field(default=None, min_length=1, max_length=32_000)
@@ -30,6 +30,7 @@ class JobRequest(OperatorRequest):
     network: str = Field(default="", max_length=64)
     mode: JobMode = JobMode.HOSTED
     model: str = Field(default="", max_length=500)
+    default_model: str = Field(default="", max_length=500)
     image: str = Field(default="", max_length=500)
     system_prompt: str | None = Field(default=None, max_length=200_000)
     grants: list[str] = Field(default_factory=list[str], max_length=100)
@@ -42,7 +43,7 @@ class JobRequest(OperatorRequest):
     cpus: float | None = Field(default=None, gt=0, le=512)
     workspace_sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
 
-    def spec(self, *, agent: str, network: str, model: str) -> JobSpec:
+    def spec(self, *, agent: str, network: str) -> JobSpec:
         """The job's specification, with defaults for what was left out."""
         return JobSpec(
             title=self.title or _title(self.task),
@@ -51,7 +52,7 @@ class JobRequest(OperatorRequest):
             agent=self.agent or agent,
             network=self.network or network,
             mode=self.mode,
-            model=self.model or model,
+            model=self.model,
             image=self.image,
             system_prompt=self.system_prompt,
             grants=frozenset(self.grants),

@@ -78,6 +78,14 @@ def _tool_routes(router: APIRouter, desk: ToolDesk) -> None:
         output = await desk.call(name, asked.params)
         return {"output": output.as_json()}
 
+    @router.post("/tools/{name}/enable", summary="Let callers have the tool again")
+    async def enable(name: str) -> ToolSummary:
+        return ToolSummary.of(await desk.set_enabled(name, enabled=True))
+
+    @router.post("/tools/{name}/disable", summary="Take the tool away from every caller, until it is enabled")
+    async def disable(name: str) -> ToolSummary:
+        return ToolSummary.of(await desk.set_enabled(name, enabled=False))
+
     @router.put("/tools/wasm/{stem}", status_code=201, summary="Take a WASM tool in")
     async def put_wasm(stem: str, asked: WasmRequest) -> ToolDetail:
         sidecar = None if asked.sidecar is None else _bytes(asked.sidecar)

@@ -24,6 +24,7 @@ _TITLES = {
     "token_expired": "The token has expired",
     "token_revoked": "The token is void",
     "job_mismatch": "Another job's token",
+    "forbidden": "Not from there",
     "tool_not_found": "No such tool",
     "tool_not_hosted": "The tool can't be used here",
     "invalid_params": "The arguments do not fit the tool's schema",

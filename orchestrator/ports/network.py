@@ -142,6 +142,10 @@ class NetworkReader(Protocol):
         """What is pinned to an instance or held by it, and waits or is held, in the order it was added."""
         ...
 
+    def undelivered_to(self, agent: AgentName) -> list[Delivery]:
+        """What waits for an agent or is held by an instance of it, in the order it was added."""
+        ...
+
 
 class NetworkTransaction(NetworkReader, Protocol):
     """One network, locked: nobody else changes it before the transaction ends.
@@ -155,6 +159,10 @@ class NetworkTransaction(NetworkReader, Protocol):
 
     def put_definition(self, definition: AgentDefinition) -> None:
         """Store an agent."""
+        ...
+
+    def delete_definition(self, name: AgentName) -> None:
+        """Forget an agent; what refers to its name stays."""
         ...
 
     def put_instance(self, instance: Instance) -> None:

@@ -127,7 +127,10 @@ _MINIMAL: dict[str, Schema] = {
     "payment_address": _TEXT_OR_NULL,
 }
 _SUMMARY = _MINIMAL | {"summary": _TEXT, "tags": _TEXTS}
-_CAPABILITIES = _SUMMARY | {"capabilities": _list(_CAPABILITY), "skills": _TEXTS}
+_CAPABILITIES = _SUMMARY | {
+    "capabilities": _list(_CAPABILITY),
+    "skills": _list(_result(name=_TEXT, description=_TEXT)),
+}
 _FULL = _CAPABILITIES | {
     "description": _TEXT,
     "examples": _TEXTS,

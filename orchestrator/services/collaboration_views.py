@@ -27,7 +27,7 @@ def _item(match: Match, detail: OutputDetail) -> dict[str, Any]:
         OutputDetail.SUMMARY: {"summary": agent.summary, "tags": list(agent.tags)},
         OutputDetail.CAPABILITIES: {
             "capabilities": [_capability(one) for one in agent.capabilities],
-            "skills": list(agent.skills),
+            "skills": [{"name": one.name, "description": one.description} for one in agent.skills],
         },
         OutputDetail.FULL: {
             "description": agent.description,

@@ -11,7 +11,7 @@ import structlog
 
 from container.engine.errors import EngineError
 from container.engine.port import SandboxEngine
-from container.engine.sandbox import Limits, SandboxRef, SandboxSpec
+from container.engine.sandbox import Limits, SandboxRef, SandboxSpec, WorkerStart
 from orchestrator.domain.jobs import Job, JobId, JobState
 from orchestrator.domain.plan import Launch, sandbox_name
 from orchestrator.ports.errors import StoreError
@@ -34,11 +34,12 @@ class LaunchSettings:
 
     Attributes:
         instance: names this orchestrator; its sandboxes carry it as a label.
-        image: answers the image for jobs that name none, made ready if need be.
+        start_in: answers how the worker is started in an image, made ready if need be; empty names that
+            of jobs that name none.
     """
 
     instance: str
-    image: Callable[[], Awaitable[str]]
+    start_in: Callable[[str], Awaitable[WorkerStart]]
     stop_grace_s: float = 20.0
 
 
@@ -106,17 +107,17 @@ class Launcher:
         return job
 
     async def _start(self, job: Job) -> SandboxRef | None:
-        image = await self._ready_image(job)
-        if image is None or await self._cancelled(job.id):
+        start = await self._ready_start(job)
+        if start is None or await self._cancelled(job.id):
             return None
         token = self._tokens.issue(job, job.attempt)
         directory = await self._sockets.open(job.id, token.token)
         if await self._cancelled(job.id):
             return None
-        return await self._engine.launch(self._spec(job, image, directory))
+        return await self._engine.launch(self._spec(job, start, directory))
 
-    async def _ready_image(self, job: Job) -> str | None:
-        """The job's image, there to be launched; None when the job was cancelled meanwhile.
+    async def _ready_start(self, job: Job) -> WorkerStart | None:
+        """The job's image, there to be started in; None when the job was cancelled meanwhile.
 
         A build or pull takes minutes. It goes on when its job is cancelled: others wait for it too.
         """
@@ -135,17 +136,16 @@ class Launcher:
             raise
         return preparing.result()
 
-    async def _prepare(self, job: Job) -> str:
-        image = job.spec.image or await self._settings.image()
-        await self._engine.prepare(image)
-        return image
+    async def _prepare(self, job: Job) -> WorkerStart:
+        start = await self._settings.start_in(job.spec.image)
+        await self._engine.prepare(start.image)
+        return start
 
-    def _spec(self, job: Job, image: str, directory: Path) -> SandboxSpec:
+    def _spec(self, job: Job, start: WorkerStart, directory: Path) -> SandboxSpec:
         return SandboxSpec(
             name=sandbox_name(job.id, job.attempt),
-            image=image,
-            # -P: the working directory is the agent's; nothing is imported from it.
-            command=("python", "-P", "-m", "worker"),
+            image=start.image,
+            command=(*start.python, "-m", "worker"),
             labels={
                 LABEL_INSTANCE: self._settings.instance,
                 LABEL_JOB: job.id,
@@ -153,7 +153,8 @@ class Launcher:
             },
             socket_dir=directory,
             deadline_s=job.spec.timeout_s + _DEADLINE_GRACE_S,
-            env={"PORTSIDE_JOB_ID": job.id, "PORTSIDE_ATTEMPT": str(job.attempt)},
+            env={**start.env, "PORTSIDE_JOB_ID": job.id, "PORTSIDE_ATTEMPT": str(job.attempt)},
+            kit=start.kit,
             limits=_limits(job),
             stop_grace_s=self._settings.stop_grace_s,
         )
@@ -193,7 +194,7 @@ class Launcher:
             )
 
 
-def _forget(preparing: asyncio.Task[str]) -> None:
+def _forget(preparing: asyncio.Task[WorkerStart]) -> None:
     """Whoever needs the image next meets the same error."""
     if not preparing.cancelled():
         preparing.exception()

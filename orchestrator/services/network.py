@@ -5,21 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from orchestrator.domain.network.agents import AgentDefinition, Instance, InstanceState
+from orchestrator.domain.network.agents import AgentDefinition, AgentKind, Instance, InstanceState
 from orchestrator.domain.network.identities import InstanceId
-from orchestrator.domain.network.names import normal_name
 from orchestrator.domain.network.refusals import Refusal, not_found
-from orchestrator.domain.network.resources import resource_key
-from orchestrator.domain.network.tasks import Task, instance_ended
+from orchestrator.domain.network.tasks import Task
 from orchestrator.ports.ids import Ids
-from orchestrator.ports.network import NetworkStore, NetworkTransaction
+from orchestrator.ports.network import NetworkReader, NetworkStore, NetworkTransaction
 from orchestrator.services.collaboration import Collaboration
+from orchestrator.services.network_agents import NetworkAgents, made_once, normal_definition, register
 from orchestrator.services.network_claims import NetworkClaims
+from orchestrator.services.network_departures import end_instance
 from orchestrator.services.network_directory import NetworkDirectory
 from orchestrator.services.network_inbox import NetworkInbox
 from orchestrator.services.network_mail import NetworkMail
-from orchestrator.services.network_members import Refused, accepted, agent_name, network_name
-from orchestrator.services.network_notes import tell_other_side
+from orchestrator.services.network_members import Refused, agent_name, network_name
 from orchestrator.services.network_offers import offer_waiting, unassigned
 from orchestrator.services.network_tasks import NetworkTasks
 from orchestrator.services.response_waits import ResponseWaits
@@ -29,7 +28,9 @@ HEARTBEAT = timedelta(seconds=15)
 
 
 class NetworkService:
-    """Who belongs to a network; what members do lies in its attributes.
+    """Who belongs to a network.
+
+    `agents` defines them; what members do lies in the other attributes.
 
     Args:
         store: where networks are kept.
@@ -41,6 +42,7 @@ class NetworkService:
         self._store = store
         self._clock = clock
         self._ids = ids
+        self.agents = NetworkAgents(store, clock, ids)
         self.directory = NetworkDirectory(store, clock, ids)
         self.claims = NetworkClaims(store, clock, ids)
         waits = ResponseWaits()
@@ -64,11 +66,8 @@ class NetworkService:
         Raises:
             Refused: `invalid_name`; `not_found` for the network; `name_taken` by a group.
         """
-        wanted = AgentDefinition(agent_name(name), self._clock.now())
-        return await self._store.change(
-            network_name(network),
-            lambda tx: tx.definition(wanted.name) or _register(tx, network, wanted),
-        )
+        wanted, now = agent_name(name), self._clock.now()
+        return await self._store.change(network_name(network), lambda tx: made_once(tx, network, wanted, now))
 
     async def register_agent(self, network: str, definition: AgentDefinition) -> AgentDefinition:
         """Add an agent whose name nobody has; names that differ by case or Unicode form are one name.
@@ -76,8 +75,8 @@ class NetworkService:
         Raises:
             Refused: `name_taken`, `invalid_name`, `invalid_resource`, or `not_found` for the network.
         """
-        wanted = _normal(definition)
-        return await self._store.change(network_name(network), lambda tx: _register(tx, network, wanted))
+        wanted = normal_definition(definition)
+        return await self._store.change(network_name(network), lambda tx: register(tx, network, wanted))
 
     async def join(self, network: str, agent: str, instance_id: str, job_id: str | None) -> Instance:
         """Add an instance of an agent; the same one again starts anew: what it held unproven waits again.
@@ -148,10 +147,16 @@ class NetworkService:
             now = self._clock.now()
 
             def left(tx: NetworkTransaction) -> None:
-                _left(tx, self._ids, InstanceId(instance_id), reason, now)
+                end_instance(tx, self._ids, InstanceId(instance_id), reason, now)
                 offer_waiting(tx, self._ids, now)
 
             await self._store.change(network, left)
+
+    async def end_sessions(self, reason: str) -> None:
+        """End every instance that came from outside; jobs, people and representatives stay."""
+        for network in await self._store.networks():
+            for instance_id in await self._store.read(network, _sessions):
+                await self.leave(instance_id, reason)
 
     async def sweep(self) -> list[Task]:
         """Look at every task that nobody has accepted: time alone changes who can take it.
@@ -168,6 +173,15 @@ class NetworkService:
 
     def _offer_waiting(self, tx: NetworkTransaction) -> list[Task]:
         return offer_waiting(tx, self._ids, self._clock.now())
+
+
+def _sessions(reader: NetworkReader) -> list[InstanceId]:
+    lasting = {one.name for one in reader.definitions() if one.kind is AgentKind.REPRESENTATIVE}
+    return [
+        one.id
+        for one in reader.live_instances()
+        if one.job_id is None and not one.person and one.agent not in lasting
+    ]
 
 
 def _is_due(instance: Instance, now: datetime) -> bool:
@@ -189,45 +203,3 @@ def _joined(tx: NetworkTransaction, new: Instance) -> Instance:
     held = [one for one in tx.undelivered(there.id) if one.held_by == there.id]
     tx.put_deliveries([one.returned() for one in held])
     return there
-
-
-def _left(tx: NetworkTransaction, ids: Ids, instance_id: InstanceId, reason: str, now: datetime) -> None:
-    instance = tx.instance(instance_id)
-    if instance is None or not instance.live:
-        return
-    tx.put_instance(replace(instance, state=InstanceState.ENDED, ended_at=now, ended_reason=reason))
-    tx.end_claims(instance_id, now)
-    for task in tx.open_tasks():
-        change = instance_ended(task, instance_id, reason, now)
-        if change is not None:
-            tx.put_task(change)
-            tell_other_side(tx, ids, change.task, change.entry, now)
-    tx.put_deliveries([one.orphaned() for one in tx.undelivered(instance_id)])
-
-
-def _normal(definition: AgentDefinition) -> AgentDefinition:
-    return replace(
-        definition,
-        name=agent_name(definition.name),
-        groups=tuple(accepted(normal_name(group)) for group in definition.groups),
-        responsibilities=tuple(
-            duty
-            if duty.resource_key is None
-            else replace(duty, resource_key=accepted(resource_key(duty.resource_key)))
-            for duty in definition.responsibilities
-        ),
-    )
-
-
-def _register(tx: NetworkTransaction, network: str, definition: AgentDefinition) -> AgentDefinition:
-    if not tx.exists():
-        raise Refused(not_found("network", network))
-    others = tx.definitions()
-    agents = {one.name for one in others}
-    groups = {group for one in others for group in one.groups} | set(definition.groups)
-    if definition.name in agents | groups:
-        raise Refused(Refusal("name_taken", f"{definition.name!r} is the name of another agent or group"))
-    if clash := agents.intersection(definition.groups):
-        raise Refused(Refusal("name_taken", f"{min(clash)!r} is an agent's name and can't be a group's"))
-    tx.put_definition(definition)
-    return definition

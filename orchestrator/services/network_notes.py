@@ -32,8 +32,9 @@ def tell_other_side(tx: NetworkTransaction, ids: Ids, task: Task, entry: History
     to = assignee if by_creator else creator
     if task.state not in _TOLD or to is None:
         return
-    sender = AgentName(entry.agent) if entry.agent else task.assignee or task.creator
-    sender_instance = InstanceId(entry.instance_id) or task.assignee_instance or task.creator_instance
+    sender = AgentName(entry.agent) if entry.agent else task.assignee or task.target.agent or task.creator
+    # Nobody gets a message of its own: with no assignee the network's word has no instance's name.
+    sender_instance = InstanceId(entry.instance_id) or task.assignee_instance or InstanceId("")
     thread = tx.thread(ThreadId(task.id)) or Thread(ThreadId(task.id), task.title, (creator,), now)
     places = (*thread.participants, creator, Participant(sender, sender_instance), to)
     tx.put_thread(Thread(thread.id, thread.subject, tuple(dict.fromkeys(places)), thread.created_at))

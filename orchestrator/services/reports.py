@@ -175,11 +175,26 @@ class WorkerReports:
     async def status(self, job: Job, state: str, message: str | None, iteration: int) -> None:
         """Where the worker stands; it is heard of, and what it says is in the timeline."""
         await self._membership.heartbeat(job.instance_id)
+        if state == "running" and job.working_at is None:
+            await self._begun(job)
         if message is not None:
             text = f"{state}: {message}"
             await self._parts.timeline.note(
                 job.id, "status", state=job.state, message=text, iteration=iteration
             )
+
+    async def _begun(self, job: Job) -> None:
+        """The workspace is in place: what differs from the start from now on is the job's doing."""
+        now = self._parts.clock.now()
+
+        def begun(current: Job) -> Job | None:
+            if current.attempt != job.attempt or current.working_at is not None:
+                return None
+            return replace(current, working_at=now)
+
+        changed = await self._parts.store.update(job.id, begun)
+        if changed is not None:
+            self._parts.active.put(changed)
 
     async def deliveries(self, job: Job, *, wait_s: float, acks: Collection[str]) -> list[PendingDelivery]:
         """What waits for the job; waits for something up to 25 s. Comes again until acknowledged."""

@@ -33,6 +33,7 @@ from orchestrator.ports.membership import Membership
 from orchestrator.ports.sockets import JobSockets
 from orchestrator.services.jobs import JobParts
 from orchestrator.services.launching import LABEL_ATTEMPT, LABEL_INSTANCE, LABEL_JOB, Launcher
+from orchestrator.services.recovery import Recovered, Recovery, with_recovered
 
 _log = structlog.get_logger(__name__)
 _LIVE = frozenset({JobState.QUEUED, JobState.STARTING, JobState.RUNNING, JobState.CANCELLING})
@@ -70,6 +71,7 @@ class Supervisor:
         *,
         engine: SandboxEngine,
         launcher: Launcher,
+        recovery: Recovery,
         sockets: JobSockets,
         membership: Membership,
         settings: SupervisorSettings,
@@ -77,6 +79,7 @@ class Supervisor:
         self._parts = parts
         self._engine = engine
         self._launcher = launcher
+        self._recovery = recovery
         self._sockets = sockets
         self._membership = membership
         self._settings = settings
@@ -102,6 +105,7 @@ class Supervisor:
         live = await self._parts.store.list(states=_LIVE - {JobState.QUEUED}, limit=_MAX_JOBS)
         hosted = [job.id for job in live if job.spec.mode is JobMode.HOSTED]
         await self._sockets.remove_others(hosted)
+        await self._recovery.start()
         for job_id in hosted:
             await self._sockets.open(job_id, None)
         self._since = self._parts.clock.now()
@@ -263,15 +267,18 @@ class Supervisor:
         await self._engine.remove(SandboxRef(sandbox.name, sandbox.id))
 
     async def _mark(self, action: Mark) -> None:
+        recovered = await self._recovered(action)
         now = self._parts.clock.now()
+        reason = "; ".join(part for part in (action.reason, recovered.note) if part)
 
         def marked(current: Job) -> Job | None:
             if current.attempt != action.attempt or current.state.terminal:
                 return None
             try:
-                return current.moved(action.state, reason=action.reason, finished_at=now)
+                ended = current.moved(action.state, reason=reason, finished_at=now)
             except IllegalTransition:
                 return None  # it moved on since the plan was made; the next plan sees it as it is
+            return with_recovered(ended, recovered)
 
         # Before the end: whoever follows the job stops when it has ended.
         tail = await self._log_tail(action.sandbox) if action.sandbox else ""
@@ -281,10 +288,18 @@ class Supervisor:
         if changed is None:
             return
         self._parts.active.drop(changed.id)
-        await self._membership.leave(changed.instance_id, action.reason)
+        await self._membership.leave(changed.instance_id, reason)
         await self._parts.timeline.note(
-            changed.id, "status", state=changed.state, message=action.reason, iteration=None
+            changed.id, "status", state=changed.state, message=reason, iteration=None
         )
+
+    async def _recovered(self, action: Mark) -> Recovered:
+        """What the worker left, before the job ends: with the end its sandbox may go."""
+        sandbox = action.recover
+        job = await self._parts.store.get(action.job_id) if sandbox else None
+        if sandbox is None or job is None:
+            return Recovered(None)
+        return await self._recovery.recover(job, SandboxRef(sandbox.name, sandbox.id))
 
     async def _log_tail(self, sandbox: Observed) -> str:
         try:
@@ -323,5 +338,6 @@ def _observed(status: SandboxStatus) -> Observed:
         started=status.state is not SandboxState.CREATED,
         exit_code=status.exit_code,
         out_of_memory=status.ran_out_of_memory,
+        ended_at=status.finished_at,
         error=status.error,
     )

@@ -1,4 +1,4 @@
-"""The registry as its owner works with it: look, check, call by hand, add, remove."""
+"""The registry as its owner works with it: look, check, call by hand, add, remove, switch off and on."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from orchestrator.errors import BadRequest, Conflict, ConsentMissing, NotFound
 from orchestrator.ports.audit import OPERATOR_JOB
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.tool_sources import WasmLoader
+from orchestrator.ports.tool_switches import ToolSwitches
 from orchestrator.services.tool_files import Loaded, fingerprints, move_pair, pair, remove_pair, write_pair
 from tool_registry.context import ToolContext
 from tool_registry.execution import ToolExecutor
+from tool_registry.explain import closest
 from tool_registry.names import LOCAL_NAMES
 from tool_registry.output import ToolOutput
 from tool_registry.registry import Entry, Offer, ToolRegistry
@@ -57,16 +59,25 @@ class ToolDesk:
 
     Args:
         executor: runs calls by hand, without the hosted view.
+        switches: remembers what is disabled.
         tools_dir: WASM tools and their sidecars.
     """
 
     def __init__(
-        self, registry: ToolRegistry, executor: ToolExecutor, wasm: WasmLoader, ids: Ids, *, tools_dir: Path
+        self,
+        registry: ToolRegistry,
+        executor: ToolExecutor,
+        wasm: WasmLoader,
+        ids: Ids,
+        *,
+        switches: ToolSwitches,
+        tools_dir: Path,
     ) -> None:
         self._registry = registry
         self._executor = executor
         self._wasm = wasm
         self._ids = ids
+        self._switches = switches
         self._tools_dir = tools_dir
         self._changing = asyncio.Lock()
         self._loaded: dict[Path, Loaded] = {}
@@ -195,8 +206,25 @@ class ToolDesk:
                 raise BadRequest(replaced.refused[0].error.message)
         return self.view(replaced.registered[0])
 
+    async def set_enabled(self, name: str, *, enabled: bool) -> ToolView:
+        """Disable a tool for every caller, or enable it again; remembered, also while it is not there.
+
+        Running jobs see the change in their next catalogue.
+
+        Raises:
+            NotFound: there is none of this name.
+        """
+        await self._switch(self._entry(name), enabled=enabled)
+        return self.view(name)
+
+    async def _switch(self, entry: Entry, *, enabled: bool) -> None:
+        await (self._switches.enable if enabled else self._switches.disable)(entry.identity)
+        self._registry.set_enabled(entry.name, enabled=enabled)
+
     async def remove(self, name: str) -> None:
-        """Remove a WASM tool with its files.
+        """Remove a WASM tool with its files, and with the rest of its file's tools.
+
+        What was disabled is so no more: another tool may come under the name.
 
         Raises:
             NotFound: there is none of this name.
@@ -206,6 +234,9 @@ class ToolDesk:
         if entry.traits.source is not ToolSource.WASM:
             raise Conflict(f"{name} comes from {entry.traits.owner}; remove it there")
         async with self._changing:
+            for one in self._registry.entries():
+                if one.traits.owner == entry.traits.owner:
+                    await self._switch(one, enabled=True)
             self._registry.remove_owner(entry.traits.owner)
             path = self._tools_dir / entry.traits.owner
             await asyncio.to_thread(remove_pair, path)
@@ -214,7 +245,9 @@ class ToolDesk:
     def _entry(self, name: str) -> Entry:
         entry = self._registry.get(name)
         if entry is None:
-            raise NotFound(f"there is no tool named {name[:80]!r}; see portside tools list")
+            near = closest(name, (one.name for one in self._registry.entries()))
+            meant = f"; did you mean {near!r}?" if near else ""
+            raise NotFound(f"there is no tool named {name[:80]!r}{meant}; see portside tools list")
         return entry
 
     def _check_rivals(self, staged: Offer) -> None:

@@ -13,8 +13,10 @@ from orchestrator.adapters.secrets.master_key import MasterKey
 from orchestrator.adapters.secrets.sealing import AesGcmSealer
 from orchestrator.home import prepare_home
 from orchestrator.services.secrets import SecretService
+from orchestrator.services.signing import TokenSigner
 from orchestrator.settings import Settings
 from orchestrator.wiring.models import secret_text
+from tool_registry.clock import Clock
 from tool_registry.redaction import Redactor
 from wasm_tools.cache import load_or_create_key
 from wasm_tools.runtime import WasmRuntime
@@ -33,12 +35,13 @@ class Base:
     blobs: FileBlobStore
     redactor: Redactor
     secrets: SecretService
+    signer: TokenSigner
     stack: AsyncExitStack
 
 
 async def open_base(settings: Settings, stack: AsyncExitStack) -> Base:
     """Make the home ready and open what is kept in it; its schema is brought up to date."""
-    clock = SystemClock()
+    clock, ids = SystemClock(), Uuid7Ids()
     instance = await asyncio.to_thread(prepare_home, settings.home)
     stores = await open_state(settings, clock)
     stack.push_async_callback(stores.close)
@@ -46,15 +49,18 @@ async def open_base(settings: Settings, stack: AsyncExitStack) -> Base:
     redactor = Redactor(_known_secrets(settings))
     secrets = SecretService(stores.secrets, redactor)
     await secrets.learn_stored()
+    signer = TokenSigner(stores.signing_keys, clock, ids)
+    await signer.load()
     return Base(
         settings=settings,
         clock=clock,
-        ids=Uuid7Ids(),
+        ids=ids,
         instance=instance,
         stores=stores,
         blobs=FileBlobStore(settings.home / "blobs"),
         redactor=redactor,
         secrets=secrets,
+        signer=signer,
         stack=stack,
     )
 
@@ -69,7 +75,7 @@ async def open_state(settings: Settings, clock: SystemClock) -> Stores:
     return await open_stores(settings.database, sealer=AesGcmSealer(master), clock=clock)
 
 
-async def open_wasm(settings: Settings, clock: SystemClock) -> WasmRuntime:
+async def open_wasm(settings: Settings, clock: Clock) -> WasmRuntime:
     """What compiles and runs WASM tools."""
     key = await asyncio.to_thread(load_or_create_key, settings.home / "keys" / "wasm-cache.key")
     return WasmRuntime(cache_dir=settings.cache_dir / "wasm", cache_key=key, clock=clock)

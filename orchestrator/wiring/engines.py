@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Awaitable, Callable
 
 from container.adapters.docker.discovery import Candidate, candidates, discover
 from container.adapters.docker.engine import DockerEngine
 from container.adapters.docker.image import WorkerImage
+from container.adapters.docker.worker_kit import WorkerKit
+from container.adapters.docker.worker_starts import WorkerStarts
 from orchestrator.settings import Settings
 
 
@@ -43,15 +43,11 @@ def worker_image(settings: Settings, engine: DockerEngine) -> WorkerImage:
     )
 
 
-def image_of(settings: Settings, engine: DockerEngine) -> Callable[[], Awaitable[str]]:
-    """The image of jobs that name none: as set, else the worker image, built when it is not there."""
-    image = worker_image(settings, engine)
-    building = asyncio.Lock()
+def worker_kit(engine: DockerEngine) -> WorkerKit:
+    """The workers that are brought along into other images, on this engine."""
+    return WorkerKit(engine.connection)
 
-    async def ready() -> str:
-        if settings.image:
-            return settings.image
-        async with building:
-            return await image.ensure()
 
-    return ready
+def starts_of(settings: Settings, engine: DockerEngine) -> WorkerStarts:
+    """How the worker is started in the images that jobs name, and in the one of jobs that name none."""
+    return WorkerStarts(engine, worker_image(settings, engine), default=settings.image)

@@ -9,6 +9,7 @@ import httpx
 from starlette.types import ASGIApp
 
 from container.engine.port import SandboxEngine
+from container.engine.sandbox import WorkerStart
 from orchestrator.adapters.models.native_router import NativeRouter
 from orchestrator.adapters.models.router import ModelRouter
 from orchestrator.adapters.sockets.unix import UnixJobSockets
@@ -21,6 +22,7 @@ from orchestrator.services.active_jobs import ActiveJobs
 from orchestrator.services.in_process import InProcessJobs
 from orchestrator.services.jobs import JobParts
 from orchestrator.services.launching import Launcher, LaunchSettings
+from orchestrator.services.recovery import Recovery, RecoverySettings
 from orchestrator.services.supervisor import Supervisor, SupervisorSettings
 from orchestrator.services.timeline import Timeline
 from orchestrator.services.tokens import TokenService
@@ -35,12 +37,12 @@ class Outside:
     """What an orchestrator is given beside its settings.
 
     Attributes:
-        image: answers the image of jobs that name none, made ready if need be.
+        start_in: answers how the worker is started in an image; empty names that of jobs that name none.
         models: providers in place of built-in ones, by the prefix of their models' names.
     """
 
     engine: SandboxEngine
-    image: Callable[[], Awaitable[str]]
+    start_in: Callable[[str], Awaitable[WorkerStart]]
     models: Mapping[str, ModelProvider] = field(default_factory=dict[str, ModelProvider])
 
 
@@ -69,10 +71,7 @@ async def open_jobs(base: Base, tools: Tools, outside: Outside) -> Jobs:
     tools.arrivals.listen(timeline.wake_all)
     active = ActiveJobs(stores.jobs, base.clock)
     parts = JobParts(stores.jobs, active, base.blobs, stores.deliveries, timeline, base.clock, base.ids)
-    tokens = TokenService(
-        stores.signing_keys, active, base.clock, base.ids, lifetime_s=settings.token_lifetime_s
-    )
-    await tokens.load_keys()
+    tokens = TokenService(base.signer, active, base.clock, lifetime_s=settings.token_lifetime_s)
     sockets = UnixJobSockets(socket_root(base.instance), mark=SOCKET_JOB)
     base.stack.push_async_callback(sockets.close_all)
     launcher = Launcher(
@@ -80,12 +79,18 @@ async def open_jobs(base: Base, tools: Tools, outside: Outside) -> Jobs:
         engine=outside.engine,
         tokens=tokens,
         sockets=sockets,
-        settings=LaunchSettings(base.instance, outside.image, settings.stop_grace_s),
+        settings=LaunchSettings(base.instance, outside.start_in, settings.stop_grace_s),
     )
     supervisor = Supervisor(
         parts,
         engine=outside.engine,
         launcher=launcher,
+        recovery=Recovery(
+            base.blobs,
+            timeline,
+            engine=outside.engine,
+            settings=RecoverySettings(base.instance, outside.start_in, settings.cache_dir / "recovery"),
+        ),
         sockets=sockets,
         membership=tools.membership,
         settings=SupervisorSettings(

@@ -9,6 +9,7 @@ from orchestrator.http.operator_jobs import JobDefaults, OperatorServices
 from orchestrator.http.operator_tools import ToolServices
 from orchestrator.http.problems import problem_of
 from orchestrator.http.worker_routes import WorkerServices
+from orchestrator.services.agent_desk import AgentDesk
 from orchestrator.services.budgets import Budgets
 from orchestrator.services.catalogues import Catalogues
 from orchestrator.services.contracts import Contracts
@@ -22,6 +23,7 @@ from orchestrator.services.statistics import Statistics
 from orchestrator.services.supervisor import Supervisor
 from orchestrator.wiring.base import Base
 from orchestrator.wiring.jobs import Jobs
+from orchestrator.wiring.mcp import mcp_of
 from orchestrator.wiring.tools import Tools
 
 
@@ -29,6 +31,8 @@ def services_of(base: Base, tools: Tools, jobs: Jobs, gate: OperatorGate) -> App
     """Hand the routes their services."""
     settings, stores = base.settings, base.stores
     budgets = Budgets(stores.jobs)
+    operator_jobs = JobService(jobs.parts, jobs.wake, models=jobs.models, secrets=base.secrets)
+    agents = AgentDesk(tools.network.agents, tools.agent_file, operator_jobs, base.clock)
     reports = WorkerReports(
         jobs.parts,
         membership=tools.membership,
@@ -57,7 +61,8 @@ def services_of(base: Base, tools: Tools, jobs: Jobs, gate: OperatorGate) -> App
         ),
         operators=OperatorServices(
             gate=gate,
-            jobs=JobService(jobs.parts, jobs.wake, models=jobs.models, secrets=base.secrets),
+            jobs=operator_jobs,
+            agents=agents,
             timeline=jobs.parts.timeline,
             audit=stores.audit,
             audit_log=tools.audit,
@@ -70,6 +75,7 @@ def services_of(base: Base, tools: Tools, jobs: Jobs, gate: OperatorGate) -> App
             tools.mcp_file,
             Statistics(stores.audit, tools.audit, tools.registry),
         ),
+        agents=agents,
         executions=executions,
         secrets=base.secrets,
         models=ModelService(jobs.models, tools.outputs, tools.membership, budgets),
@@ -82,6 +88,7 @@ def services_of(base: Base, tools: Tools, jobs: Jobs, gate: OperatorGate) -> App
             clock=base.clock,
         ),
         ready=lambda: _missing(stores, jobs.supervisor),
+        mcp=mcp_of(base, tools, jobs, executions),
         ids=base.ids,
     )
 

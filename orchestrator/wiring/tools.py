@@ -10,6 +10,7 @@ from orchestrator.adapters.db.network_store import SqlNetworkStore
 from orchestrator.adapters.db.profile_vectors import SqlProfileVectorStore
 from orchestrator.adapters.embedding.minilm import MiniLmEmbedder
 from orchestrator.adapters.files.watch import WatchedFolders
+from orchestrator.services.agent_file import AgentFile
 from orchestrator.services.agent_search import AgentSearch
 from orchestrator.services.audit_log import AuditLog
 from orchestrator.services.collaboration_tools import collaboration_tools
@@ -22,6 +23,7 @@ from orchestrator.services.outputs import Outputs
 from orchestrator.services.starting_files import StartingFiles
 from orchestrator.services.tool_desk import ToolDesk
 from orchestrator.settings import Settings
+from orchestrator.wiring.agents import open_agents
 from orchestrator.wiring.base import Base, open_wasm
 from tool_registry.execution import Surroundings, ToolExecutor
 from tool_registry.mcp.config import load_config
@@ -34,7 +36,7 @@ from wasm_tools.granted_host import Outside as GuestsOutside
 from wasm_tools.loading import WasmFiles
 from worker.explainer import SubprocessExplainer
 
-_BY_HAND_BYTES = 16 * 1024 * 1024
+_WHOLE_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class Tools:
 
     registry: ToolRegistry
     executor: ToolExecutor
+    for_agents: ToolExecutor
     desk: ToolDesk
     mcp: McpServers
     mcp_file: McpServerFile
@@ -50,6 +53,7 @@ class Tools:
     outputs: Outputs
     audit: AuditLog
     network: NetworkService
+    agent_file: AgentFile
     arrivals: Arrivals
 
 
@@ -60,7 +64,7 @@ async def open_tools(base: Base) -> Tools:
     base.stack.push_async_callback(audit.close)
     outputs = Outputs(base.blobs, stores.artifacts, clock, base.ids)
     network = NetworkService(SqlNetworkStore(stores.database), clock, base.ids)
-    registry = ToolRegistry()
+    registry = ToolRegistry(await stores.switches.disabled())
     arrivals = Arrivals()
     registry.replace(NETWORK_OWNER, [Offer(tool) for tool in _members_tools(base, network, arrivals)])
     around = Surroundings(
@@ -73,17 +77,23 @@ async def open_tools(base: Base) -> Tools:
     )
     wasm = await open_wasm(settings, clock)
     base.stack.push_async_callback(wasm.close)
-    # No job keeps what a person asked for: it is answered whole, within reason.
-    by_hand = ToolExecutor(
-        registry, replace(around, hosted=False, keeper=None, max_output_bytes=_BY_HAND_BYTES)
-    )
+    # No job keeps what a person or an agent from outside asked for: it is answered whole, within reason.
+    whole = replace(around, keeper=None, max_output_bytes=_WHOLE_BYTES)
+    by_hand = ToolExecutor(registry, replace(whole, hosted=False))
     executor = ToolExecutor(registry, around)
     outside = GuestsOutside(
         secret=stores.secrets.get,
         file=StartingFiles(stores.jobs, base.blobs).read,
         invoke=executor.execute,
     )
-    desk = ToolDesk(registry, by_hand, WasmFiles(wasm, outside), base.ids, tools_dir=settings.tools_dir)
+    desk = ToolDesk(
+        registry,
+        by_hand,
+        WasmFiles(wasm, outside),
+        base.ids,
+        switches=stores.switches,
+        tools_dir=settings.tools_dir,
+    )
     mcp = McpServers(
         await asyncio.to_thread(load_config, settings.mcp_file),
         on_tools=lambda owner, offers, instructions: registry.replace(
@@ -97,8 +107,20 @@ async def open_tools(base: Base) -> Tools:
     logins = Logins(Grants(stores.secrets), stores.secrets.get)
     base.stack.push_async_callback(logins.close)
     mcp_file = McpServerFile(mcp, settings.mcp_file, logins=logins, resolve_secret=stores.secrets.get)
-    membership = NetworkMembership(network)
-    return Tools(registry, executor, desk, mcp, mcp_file, membership, outputs, audit, network, arrivals)
+    return Tools(
+        registry=registry,
+        executor=executor,
+        for_agents=ToolExecutor(registry, whole),
+        desk=desk,
+        mcp=mcp,
+        mcp_file=mcp_file,
+        membership=NetworkMembership(network),
+        outputs=outputs,
+        audit=audit,
+        network=network,
+        arrivals=arrivals,
+        agent_file=await open_agents(base, network),
+    )
 
 
 def _members_tools(base: Base, network: NetworkService, arrivals: Arrivals) -> list[NetworkTool]:
@@ -120,9 +142,9 @@ async def fill(tools: Tools) -> None:
 
 
 def watch(settings: Settings) -> WatchedFolders:
-    """Hints about the tools directory and the file of MCP servers; the database beside it says nothing."""
+    """Hints about tools and the files of MCP servers and agents; the database beside them says nothing."""
 
     def wanted(path: Path) -> bool:
-        return path.parent == settings.tools_dir or path == settings.mcp_file
+        return path.parent == settings.tools_dir or path in {settings.mcp_file, settings.agents_file}
 
     return WatchedFolders([settings.home, settings.tools_dir], wanted)

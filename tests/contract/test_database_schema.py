@@ -17,7 +17,7 @@ from orchestrator.adapters.db.audit import SqlAuditStore
 from orchestrator.adapters.db.column_types import AnyText
 from orchestrator.adapters.db.database import Database
 from orchestrator.adapters.db.engines import parse_url
-from orchestrator.adapters.db.tables_network import metadata
+from orchestrator.adapters.db.tables_access import metadata
 from orchestrator.ports.errors import SchemaTooNew
 from tests.support.postgres import PostgresServer
 

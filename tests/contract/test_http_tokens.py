@@ -14,7 +14,8 @@ import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from orchestrator.services.tokens import ISSUER, WORKER_AUDIENCE
+from orchestrator.services.signing import ISSUER
+from orchestrator.services.tokens import WORKER_AUDIENCE
 from tests.support.orchestrator import Wired, WorkerHands, http_over, problem
 from worker.clock import SystemClock
 
@@ -58,6 +59,9 @@ OPERATOR_ROUTES = [
     ("DELETE", "tools/echo"),
     ("GET", "mcp"),
     ("PUT", "mcp/x"),
+    ("POST", "tokens"),
+    ("GET", "tokens"),
+    ("DELETE", "tokens/x"),
 ]
 
 

@@ -20,6 +20,7 @@ from orchestrator.domain.network.agents import (
     InstanceState,
     LaunchSettings,
     Responsibility,
+    Skill,
 )
 from orchestrator.domain.network.artifacts import NetworkArtifact
 from orchestrator.domain.network.capabilities import Capability
@@ -88,7 +89,7 @@ def definition(name: AgentName = A) -> AgentDefinition:
         summary="S \x00 \ud800",
         payment_address="p",
         capabilities=(Capability("c", "C", "d"),),
-        skills=("x", "y"),
+        skills=(Skill("x"), Skill("y", "well")),
         groups=("team",),
         responsibilities=(Responsibility("h.org/o/r", ("review",)), Responsibility(None)),
         launch=LaunchSettings("image", "model", "mission", autostart=True),
@@ -253,7 +254,9 @@ async def test_the_revision_of_the_profiles_grows_with_each_stored_agent(store: 
     await put(store, lambda tx: tx.put_instance(instance()))
     assert await store.read(HERE, revision) == first > 0
     await put(store, lambda tx: tx.put_definition(definition()))
-    assert await store.read(HERE, revision) > first
+    second = await store.read(HERE, revision)
+    await put(store, lambda tx: tx.delete_definition(A))
+    assert await store.read(HERE, revision) > second > first
     assert await store.read(THERE, revision) == 0
 
 
@@ -265,6 +268,7 @@ async def test_who_serves_and_who_declares_is_told_of_live_instances(store: Netw
         tx.put_instance(instance(A1, last_seen_at=later, capabilities=able))
         tx.put_instance(instance(InstanceId("a2"), last_seen_at=later))
         tx.put_instance(instance(InstanceId("n"), AgentName("never")))
+        tx.put_instance(instance(InstanceId("p"), AgentName("person"), person=True))
         for state in (InstanceState.STARTING, InstanceState.DRAINING):
             tx.put_instance(instance(InstanceId(state), AgentName(state), state=state, last_seen_at=later))
         gone = {"state": InstanceState.ENDED, "last_seen_at": later, "capabilities": able}
@@ -278,7 +282,7 @@ async def test_who_serves_and_who_declares_is_told_of_live_instances(store: Netw
         ]
 
     await put(store, write)
-    assert await store.read(HERE, read) == [["a", "b"], ["a"], ["a1", "b1"]]
+    assert await store.read(HERE, read) == [["a", "b", "person"], ["a", "person"], ["a1", "b1"]]
     assert await store.read(THERE, read) == [[], [], []]
 
 
@@ -307,6 +311,23 @@ async def test_unanswered_requests_are_those_of_either_side_that_end_later(store
     taken = done.consumed(Actor(HERE, A, A1, "x"))
     await put(store, lambda tx: tx.put_request(taken))
     assert await store.read(HERE, lambda reader: reader.request(RequestId("done"))) == taken
+
+
+async def test_an_agent_is_forgotten_and_what_waits_for_it_is_found(store: NetworkStore):
+    states = (DeliveryState.WAITING, DeliveryState.HELD, DeliveryState.DELIVERED, DeliveryState.WITHDRAWN)
+
+    def write(tx: NetworkTransaction) -> None:
+        tx.put_definition(definition(A))
+        tx.put_definition(definition(B))
+        tx.put_deliveries([delivery(f"d-{state}", agent=A, state=state) for state in states])
+        tx.put_deliveries([delivery("other", agent=B)])
+        tx.delete_definition(A)
+        tx.delete_definition(AgentName("never"))
+
+    await put(store, write)
+    found = await store.read(HERE, lambda reader: [one.id for one in reader.undelivered_to(A)])
+    left = await store.read(HERE, lambda reader: [one.name for one in reader.definitions()])
+    assert (found, left) == (["d-waiting", "d-held"], [B])
 
 
 async def test_active_claims_are_those_that_hold_now(store: NetworkStore):

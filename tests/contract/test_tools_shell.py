@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -388,3 +389,26 @@ async def test_shell_that_is_missing_is_a_refusal(directory_workspace: Directory
     shell = Shell(Workspace(directory_workspace.path), launch, BackgroundJobs(), SystemClock())
     output = await shell.execute({"command": "true"}, ToolContext(job_id="j", call_id="c"))
     assert output.result["code"] == "not_started"
+
+
+def test_without_bash_the_model_is_told_that_commands_run_in_sh(tmp_path: Path):
+    """PD-33."""
+    launch = Launch(environment={}, python=("python",), output_dir=tmp_path, shell="/bin/sh")
+    shell = Shell(Workspace(tmp_path), launch, BackgroundJobs(), SystemClock())
+    assert shell.definition.description.startswith("Run a command with sh, in the workspace.")
+
+
+async def test_what_a_commands_environment_says_to_interpreters_is_for_the_command_alone(
+    directory_workspace: DirectoryWorkspace, tmp_path: Path
+):
+    """PD-33: the process that watches it would not even start with it."""
+    launch = Launch(
+        environment={"PYTHONHOME": "/nowhere", "LD_LIBRARY_PATH": "/nowhere", "ODD": "a\nb=c\udcff"},
+        python=(sys.executable,),
+        output_dir=tmp_path / "o",
+    )
+    shell = Shell(Workspace(directory_workspace.path), launch, BackgroundJobs(), SystemClock())
+    command = {"command": 'printf "%s|%s|%s" "$PYTHONHOME" "$LD_LIBRARY_PATH" "$ODD" | od -An -c | tail -1'}
+    output = await shell.execute(command, ToolContext(job_id="j", call_id="c"))
+    assert output.result["exit_code"] == 0
+    assert "377" in output.result["stdout"]

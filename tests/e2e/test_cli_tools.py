@@ -129,6 +129,18 @@ def test_list_explains_every_hidden_tool(desk: CommandLine) -> None:
     assert any(line.startswith("calc") and " yes " in line for line in explained.out.splitlines())
 
 
+def test_a_tool_is_disabled_and_enabled_by_name(desk: CommandLine) -> None:
+    """PD-46: another process sees it; a slip of the name is answered with the name."""
+    off = desk.run("tools", "disable", "calc")
+    assert off.out == "calc is disabled; sandboxed jobs do not see it: an operator disabled it\n"
+    call = desk.run("tools", "call", "calc", '{"expression": "1"}')
+    assert (call.exit_code, "an operator disabled it" in call.err) == (1, True)
+    on = good(desk.run("tools", "enable", "calc", "--json"))
+    assert (on["state"], on["hosted"]) == ("active", True)
+    slip = desk.run("tools", "disable", "calk")
+    assert (slip.exit_code, "did you mean 'calc'?" in slip.err) == (1, True)
+
+
 def test_a_job_s_contract_and_the_tools_stats_tell_of_first_calls(desk: CommandLine, tmp_path: Path) -> None:
     script = tmp_path / "script.yaml"
     script.write_text(SCRIPT)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
+import tarfile
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -21,7 +23,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(300)]
 # What lies in /tmp counts as memory and belongs to no process: in the end the worker itself is killed.
 FILLS = """
 turns:
-  - call: [{tool: shell, arguments: {command: "head -c 400M /dev/zero > /tmp/fill"}}]
+  - call: [{tool: shell, arguments: {command: "echo half > half.txt; head -c 400M /dev/zero > /tmp/fill"}}]
   - call: [{tool: shell, arguments: {command: "head -c 400M /dev/zero >> /tmp/fill"}}]
   - call: [{tool: shell, arguments: {command: "head -c 400M /dev/zero >> /tmp/fill"}}]
   - call: [{tool: finish, arguments: {success: true, summary: survived}}]
@@ -49,9 +51,15 @@ turns:
       - tool: shell
         arguments:
           command: >-
+            mkdir new; echo half > new/half.txt; rm gone.txt; ln -s /etc/shadow link; mkfifo pipe; git init -q;
             for p in /proc/[0-9]*; do case "$(tr '\\0' ' ' <$p/cmdline)" in
             python*'-m worker ') kill -SIGNAL $${p#/proc/};; esac; done; sleep 30
 """
+RECOVERED = [
+    *("diff --git a/gone.txt b/gone.txt", "--- a/gone.txt", "+++ /dev/null", "-gone"),
+    *("diff --git a/link b/link", "--- /dev/null", "+++ b/link", "+/etc/shadow"),
+    *("diff --git a/new/half.txt b/new/half.txt", "--- /dev/null", "+++ b/new/half.txt", "+half"),
+]
 GOES_ON = """
 turns:
   - call: [{tool: write_file, arguments: {path: before.txt, content: "before\\n"}}]
@@ -85,15 +93,25 @@ class Service:
             self._process.terminate()
             self._process.communicate(timeout=60)
 
-    def ask(self, method: str, path: str, body: Any = None) -> Any:
+    def ask(self, method: str, path: str, body: Any = None, content: bytes | None = None) -> Any:
         home = self._command_line.home
         transport = httpx.HTTPTransport(uds=str(home / "api.sock"))
         token = (home / "operator.token").read_text().strip()
         with httpx.Client(transport=transport, base_url="http://portside", timeout=30) as http:
             headers = {"Authorization": f"Bearer {token}"}
-            answer = http.request(method, f"/api/v1/{path}", json=body, headers=headers)
+            answer = http.request(method, f"/api/v1/{path}", json=body, content=content, headers=headers)
         assert answer.is_success, answer.text
         return answer.json() if "json" in answer.headers["content-type"] else answer.text
+
+    def upload(self, **files: str) -> str:
+        """A workspace of these files; answers its sha256."""
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as tar:
+            for name, text in files.items():
+                info = tarfile.TarInfo(name)
+                info.size = len(text)
+                tar.addfile(info, io.BytesIO(text.encode()))
+        return self.ask("PUT", "workspaces", content=packed.getvalue())["sha256"]
 
     def run(self, script: Path, **asked: Any) -> str:
         return self.ask("POST", "jobs", {"task": "t", "model": f"scripted:{script}", **asked})["id"]
@@ -165,8 +183,9 @@ def test_a_job_that_outgrows_its_memory_says_so(command_line: CommandLine, tmp_p
     with serving(command_line) as service:
         job_id = service.run(script(tmp_path, FILLS), memory_bytes=128 * 2**20)
         job = service.until(job_id, ended)
-        assert (job["state"], job["reason"]) == ("failed", "out of memory (limit 128 MiB)")
-        assert job["attempt"] == 1
+        reason = "out of memory (limit 128 MiB); its changes were recovered"
+        assert (job["state"], job["reason"], job["attempt"]) == ("failed", reason, 1)
+        assert "+half" in service.ask("GET", f"jobs/{job_id}/diff")
 
 
 def test_a_job_that_has_spent_its_tokens_keeps_what_it_did(command_line: CommandLine, tmp_path: Path) -> None:
@@ -193,10 +212,18 @@ def test_a_job_that_has_spent_its_tokens_keeps_what_it_did(command_line: Command
 def test_a_job_whose_worker_crashes_ends_with_the_signal_s_name(
     command_line: CommandLine, tmp_path: Path, signal: str, reason: str
 ) -> None:
-    """PD-8: whatever the command does to the worker, the terminal state comes, at once and in the timeline."""
+    """PD-8: whatever the command does to the worker, the terminal state comes, at once and in the timeline.
+
+    PD-50: and the changes come out of its container, of which nothing is left.
+    """
     with serving(command_line) as service:
-        job_id = service.run(script(tmp_path, CRASHES.replace("SIGNAL", signal)))
-        job = service.until(job_id, ended, within_s=40)
-        assert (job["state"], job["reason"]) == ("failed", reason)
+        workspace = service.upload(**{"gone.txt": "gone\n", "same.txt": "same\n"})
+        crashes = script(tmp_path, CRASHES.replace("SIGNAL", signal))
+        job_id = service.run(crashes, workspace_sha256=workspace)
+        job = service.until(job_id, ended, within_s=60)
+        assert (job["state"], job["reason"]) == ("failed", f"{reason}; its changes were recovered")
         last = service.events(job_id, "status")[-1]
-        assert (last["state"], last["message"]) == ("failed", reason)
+        assert (last["state"], last["message"]) == ("failed", job["reason"])
+        diff = service.ask("GET", f"jobs/{job_id}/diff")
+        assert [line for line in diff.splitlines() if line.startswith(("+", "-", "diff"))] == RECOVERED
+    assert command_line.containers() == []

@@ -11,7 +11,7 @@ import io
 import tarfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import PurePosixPath
 from uuid import uuid4
 
@@ -30,6 +30,7 @@ from container.engine.sandbox import (
     SandboxState,
     SandboxStatus,
 )
+from worker.clock import SystemClock
 
 CUT_NOTE = "[earlier output left out]\n"
 _SIGKILL, _SIGTERM = 137, 143
@@ -76,7 +77,7 @@ class FakeEngine:
         programs: Mapping[tuple[str, ...], Program] | None = None,
         images: set[str] | None = None,
         cpus: int = 2,
-        now: Callable[[], datetime] = lambda: datetime(2026, 1, 1, tzinfo=UTC),
+        now: Callable[[], datetime] | None = None,
     ) -> None:
         self.programs = dict(programs or {})
         self.images = images
@@ -85,7 +86,7 @@ class FakeEngine:
         """Clear it to hold launches between create and start; set it to let them go on."""
         self.launch_gate.set()
         self._cpus = cpus
-        self._now = now
+        self._now = now or SystemClock().now
         self._sandboxes: dict[str, FakeSandbox] = {}
         self._queues: list[asyncio.Queue[SandboxEvent]] = []
         self._failures: dict[str, list[Exception]] = {}

@@ -97,7 +97,8 @@ class _Rows:
             {
                 one.agent
                 for one in self._rows.instances.values()
-                if one.state is InstanceState.ACTIVE and one.last_seen_at and one.last_seen_at >= heard_since
+                if one.state is InstanceState.ACTIVE
+                and (one.person or (one.last_seen_at and one.last_seen_at >= heard_since))
             }
         )
 
@@ -184,6 +185,17 @@ class _Rows:
             if one.state in {DeliveryState.WAITING, DeliveryState.HELD}
             and instance_id in {one.instance_id, one.held_by}
         ]
+
+    def undelivered_to(self, agent: AgentName) -> list[Delivery]:
+        return [
+            one
+            for one in self._rows.deliveries.values()
+            if one.state in {DeliveryState.WAITING, DeliveryState.HELD} and one.agent == agent
+        ]
+
+    def delete_definition(self, name: AgentName) -> None:
+        self._rows.revision += 1
+        self._rows.agents.pop(name, None)
 
     def create(self, at: datetime) -> None:
         self._rows.made = True

@@ -100,3 +100,32 @@ def test_a_small_run_of_mcp_calls_gives_a_ratio_for_each_number_of_callers(tmp_p
     assert list(ratios) == ["1", "3"]
     assert all(ratio > 0 for ratio in ratios.values())
     assert "through the registry" in run.stdout
+
+
+def test_a_small_run_of_wasm_calls_gives_every_ratio_and_no_guest_leaves_memory_behind(
+    tmp_path: Path,
+) -> None:
+    """PD-40: what a call takes is given back, whether it answers, is refused, traps or lifts options."""
+    file = tmp_path / "ratios.json"
+    small = ("--calls", "20", "--rounds", "1", "--memory-calls", "800")
+    run = subprocess.run(
+        [sys.executable, "-m", "bench.wasm", "--json", file, *small],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    found = json.loads(file.read_text())
+    assert list(found["call_us"]) == [
+        "export of a kept instance",
+        "fresh instance",
+        "tool, from the event loop",
+        "tool, through the executor",
+    ]
+    assert all(took > 0 for took in found["call_us"].values())
+    assert all(ratio > 0 for ratio in found["two_threads"].values())
+    grown = {name: held["ratio"] for name, held in found["memory"].items()}
+    assert list(grown) == ["echo", "asks", "traps", "half"]
+    assert max(grown.values()) < 1.05, "a store that is kept makes it several times as much"

@@ -6,7 +6,6 @@ import asyncio
 import os
 import shutil
 import signal
-import tempfile
 import threading
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
@@ -31,7 +30,7 @@ from container.engine.sandbox import (
     SandboxState,
 )
 from tests.fakes.engine import FakeEngine
-from tests.support.docker_engine import built_image, missing
+from tests.support.docker_engine import built_image
 from tests.support.mcp import alive
 from tests.support.sandboxes import Sandboxes
 
@@ -236,29 +235,6 @@ async def test_an_engine_that_never_answers_fails_in_time_and_the_loop_goes_on(s
         await engine.close()
         for writer in held:
             writer.close()
-
-
-@pytest.fixture
-def short_dir() -> Iterator[Path]:
-    """A directory whose path leaves room for a socket's name (107 bytes)."""
-    directory = Path(tempfile.mkdtemp(prefix="pst-"))
-    yield directory
-    shutil.rmtree(directory)
-
-
-@pytest.fixture
-def daemon(short_dir: Path) -> Iterator[PrivateDaemon]:
-    """A private engine of this test alone, to be ill-treated."""
-    private = PrivateDaemon(short_dir / "e")
-    try:
-        private.start()
-    except EngineUnavailable as error:
-        missing(error.message)
-    yield private
-    pid = private.pid()
-    if pid is not None:
-        os.kill(pid, signal.SIGCONT)
-    private.stop()
 
 
 async def test_after_a_restart_of_the_engine_jobs_are_lost_and_new_ones_work(daemon: PrivateDaemon) -> None:

@@ -104,6 +104,18 @@ async def test_a_changed_sidecar_changes_the_tool_and_a_removed_file_takes_it_aw
     assert "calc" not in shown(await step(orchestrator, COUNT))
 
 
+async def test_a_tool_that_is_disabled_is_gone_at_the_next_step_and_back_when_it_is_enabled(
+    orchestrator: Wired,
+):
+    """PD-46."""
+    await at_the_model(orchestrator)
+    assert "network_inbox" in shown(orchestrator.model.requests[0])
+    for action, there in (("disable", False), ("enable", True)):
+        answer = await orchestrator.operator.post(f"/api/v1/tools/network_inbox/{action}", json={})
+        assert answer.status_code == 200
+        assert ("network_inbox" in shown(await step(orchestrator, COUNT))) is there
+
+
 async def test_a_broken_component_is_named_and_its_neighbours_stay(orchestrator: Wired):
     """BR-096: also when it comes while the service runs."""
     shutil.copy(CALC, orchestrator.settings.tools_dir)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
+from asyncio.subprocess import PIPE
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tests.support.wasm.guests import CALC
+from tests.support.wasm.guests import CALC, REPOSITORY
 from tests.support.wasm.workshop import workshop
 from tool_registry.visibility import ToolState
 from wasm_tools.cache import CompiledCache, load_or_create_key
@@ -126,3 +130,65 @@ def test_the_key_is_made_once_and_private(tmp_path: Path) -> None:
     (tmp_path / "short").write_bytes(b"x")
     with pytest.raises(ValueError, match="remove it"):
         load_or_create_key(tmp_path / "short")
+
+
+def test_a_key_that_several_make_at_once_is_one_and_whole(tmp_path: Path) -> None:
+    """A second orchestrator that starts meanwhile neither reads half a key nor keeps its own."""
+    for round_number in range(20):
+        file = tmp_path / str(round_number)
+        with ThreadPoolExecutor(8) as pool:
+            keys = set(pool.map(load_or_create_key, [file] * 8))
+        assert len(keys) == 1
+    assert len(list(tmp_path.iterdir())) == 20
+
+
+def test_code_and_seal_stay_together_whoever_writes_them(tmp_path: Path) -> None:
+    """Compilers' outputs may differ: the seal of one beside the code of another would never load."""
+
+    def adopt(number: int) -> bool:
+        cache = CompiledCache(tmp_path, KEY)
+        compiled = cache.scratch()
+        compiled.write_bytes(b"machine code %d" % number)
+        path = cache.adopt(b"component", compiled)
+        return cache.find(b"component") == path
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(adopt, range(400)))
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".cwasm", ".seal"]
+
+
+async def test_two_processes_compile_the_same_component_at_once(tmp_path: Path) -> None:
+    """Both load it, and one pair of files is left, which a third one finds."""
+    script = """if True:
+        import asyncio, sys
+        from pathlib import Path
+        from tests.support.wasm.workshop import context, RealClock
+        from wasm_tools.cache import load_or_create_key
+        from wasm_tools.loading import load_wasm_tool
+        from wasm_tools.runtime import WasmRuntime
+
+        async def main(home, calc):
+            key = load_or_create_key(home / "key")
+            runtime = WasmRuntime(cache_dir=home / "cache", cache_key=key, clock=RealClock())
+            print("ready", flush=True)
+            sys.stdin.readline()
+            offer = await load_wasm_tool(calc, runtime)
+            print((await offer.tool.execute({"expression": "6*7"}, context())).result, flush=True)
+            await runtime.close()
+
+        asyncio.run(main(Path(sys.argv[1]), Path(sys.argv[2])))
+    """
+    arguments = (sys.executable, "-c", script, str(tmp_path), str(CALC))
+    both = [
+        await asyncio.create_subprocess_exec(*arguments, cwd=REPOSITORY, stdin=PIPE, stdout=PIPE)
+        for _ in range(2)
+    ]
+    async with asyncio.timeout(60):
+        for process in both:
+            assert process.stdout is not None
+            assert await process.stdout.readline() == b"ready\n"
+        answers = await asyncio.gather(*(process.communicate(b"go\n") for process in both))
+    assert [json.loads(out)["result"] for out, _ in answers] == ["42", "42"]
+    assert sorted(path.suffix for path in (tmp_path / "cache").iterdir()) == [".cwasm", ".seal"]
+    cache = CompiledCache(tmp_path / "cache", load_or_create_key(tmp_path / "key"))
+    assert cache.find(CALC.read_bytes()) is not None

@@ -110,6 +110,64 @@ async def test_a_host_value_of_the_wrong_type_ends_the_call_alone(shop: Workshop
     assert caught.value.cause == "host_refused"
 
 
+@pytest.mark.parametrize(
+    ("headers", "url_bytes", "said"),
+    [
+        (500_000, 2, "more than 5,000 values in one call"),
+        (0, 17 << 20, "more than 16,777,216 bytes in one call"),
+    ],
+)
+async def test_more_than_a_host_function_reads_is_a_limit_and_is_never_read(
+    shop: Workshop, headers: int, url_bytes: int, said: str
+) -> None:
+    """BR-088: half a million headers would take seconds to read, beyond any deadline."""
+    asks = Source(
+        imports=HTTP.imports,
+        memory="400",
+        execute=f"""(call $http (i32.const 4096) (i32.const 1) (i32.const 131072) (i32.const {url_bytes})
+          (i32.const 131072) (i32.const {headers}) (i32.const 0) (i32.const 0) (i32.const 0)
+          (i32.const 0) (i32.const 0) (i32.const 256)) (call $digit (i32.const 1))""",
+    )
+    asked: list[HttpRequest] = []
+
+    def answer(request: HttpRequest) -> HttpResponse:
+        asked.append(request)
+        return HttpResponse(200, (), "")
+
+    tool = await shop.tool(asks, host=AnsweringHost(answer))
+    with pytest.raises(ToolFailed, match=said) as caught:
+        await tool.execute({}, context())
+    assert caught.value.cause == "wasm_limit"
+    assert asked == []
+
+
+async def test_a_request_reaches_the_host_as_the_guest_made_it_and_the_answer_comes_back(
+    shop: Workshop,
+) -> None:
+    """Every kind of value of the interface, there and back."""
+    asked: list[HttpRequest] = []
+
+    def answer(request: HttpRequest) -> HttpResponse:
+        asked.append(request)
+        return HttpResponse(204, (("a", "\u00e9"), ("b", "")), "\U0001f600 body")
+
+    asks = Source(
+        imports=HTTP.imports,
+        declarations=r"""(data (i32.const 512) "PUT\c3\a9nv")
+          (data (i32.const 600) "\00\02\00\00\03\00\00\00\03\02\00\00\02\00\00\00")""",
+        execute="""(call $http (i32.const 512) (i32.const 3) (i32.const 515) (i32.const 2)
+          (i32.const 600) (i32.const 1) (i32.const 1) (i32.const 517) (i32.const 2)
+          (i32.const 1) (i32.const 1500) (i32.const 256))
+          (if (i32.or (i32.load8_u (i32.const 256)) (i32.ne (i32.load16_u (i32.const 260)) (i32.const 204)))
+            (then unreachable))
+          (if (i32.ne (i32.load (i32.const 268)) (i32.const 2)) (then unreachable))
+          (call $answer (i32.load (i32.const 272)) (i32.load (i32.const 276)))""",
+    )
+    output = await (await shop.tool(asks, host=AnsweringHost(answer))).execute({}, context())
+    assert asked == [HttpRequest("PUT", "\u00e9", (("PUT", "\u00e9"),), "nv", 1_500)]
+    assert output.result == "\U0001f600 body"
+
+
 async def test_failures_of_calls_on_other_threads_never_mix(shop: Workshop) -> None:
     """wasmtime-py keeps the last exception of the whole process; a call only ever sees its own."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -13,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from container.adapters.docker.engine import DockerEngine
+from orchestrator.services.launching import LABEL_INSTANCE
 from tests.support.homes import remove_sockets
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -101,6 +104,19 @@ class CommandLine:
         """Put a WASM tool where the orchestrator looks for them."""
         (self.home / "tools").mkdir(parents=True, exist_ok=True, mode=0o700)
         (self.home / "tools" / file.name).write_bytes(file.read_bytes())
+
+    def containers(self) -> list[str]:
+        """The names of the containers, in any state, that carry this home's label."""
+
+        async def look() -> list[str]:
+            engine = DockerEngine(self.environment["PORTSIDE_ENGINE_URL"])
+            labels = {LABEL_INSTANCE: (self.home / "instance-id").read_text().strip()}
+            try:
+                return [status.ref.name for status in await engine.list(labels)]
+            finally:
+                await engine.close()
+
+        return asyncio.run(look())
 
     def _environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}

@@ -10,6 +10,7 @@ import asyncio
 import fcntl
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import contextmanager
@@ -63,6 +64,29 @@ async def boxes(docker_endpoint: str, worker_image: str) -> AsyncIterator[Sandbo
     yield made
     await made.remove_all()
     await engine.close()
+
+
+@pytest.fixture
+def short_dir() -> Iterator[Path]:
+    """A directory whose path leaves room for a socket's name (107 bytes)."""
+    directory = Path(tempfile.mkdtemp(prefix="pst-"))
+    yield directory
+    shutil.rmtree(directory)
+
+
+@pytest.fixture
+def daemon(short_dir: Path) -> Iterator[PrivateDaemon]:
+    """A private engine of this test alone, to be ill-treated."""
+    private = PrivateDaemon(short_dir / "e")
+    try:
+        private.start()
+    except EngineUnavailable as error:
+        missing(error.message)
+    yield private
+    pid = private.pid()
+    if pid is not None:
+        os.kill(pid, signal.SIGCONT)
+    private.stop()
 
 
 async def built_image(endpoint: str) -> str:

@@ -25,7 +25,7 @@ result with `is_error`, and `{code, message, ...}`. A call that is repeated with
 _TOOLBOX = """## The agent toolbox
 
 Three tools to find a peer, hand it work and fetch what it answered. A search compares meanings: the vectors of a network's profiles
-are exact and made on this machine, by [a small model](adr/0023-embeddings-on-onnxruntime.md) that is loaded by the first search. It leaves
+are exact and made on this machine, by [a small model](adr/0028-embeddings-on-onnxruntime.md) that is loaded by the first search. It leaves
 out, in this order and before it counts to `top_k`: the caller, humans, agents without an instance that can take work (unless they are
 started by themselves), agents with an unanswered request between them and the caller, and agents that let a request of the caller's
 time out in the last 10 minutes. The message says how many of each. `similarity_score` is calibrated: 0 means nothing, 0.2 is plausible, and
@@ -48,6 +48,10 @@ can't be asked again, and a sixth hop is refused. `success: false` is a result, 
 | `collaboration_chain_too_long` | the work was handed on five times already |
 """
 
+_OPERATORS = """Any tool can answer `not_a_member`. `agent_has_work`, `invalid_name`, `kind_is_fixed`,
+`managed_elsewhere`, `name_taken`, `not_a_human` and `not_served_by_jobs` are told to operators.
+"""
+
 
 def render() -> str:
     """The whole page."""
@@ -60,7 +64,7 @@ def render() -> str:
             _TOOLBOX,
             *(_section(tool) for tool in world.toolbox.values()),
             "## Refusals\n",
-            "Any tool can answer `not_a_member`. `invalid_name` and `name_taken` are about making agents.\n",
+            _OPERATORS,
             "| code | it says |\n|---|---|",
             *codes,
             "",

@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
+from container.engine.sandbox import WorkerStart
 from orchestrator.adapters.db.stores import Stores, open_stores
 from orchestrator.adapters.secrets.master_key import MasterKey
 from orchestrator.adapters.secrets.sealing import AesGcmSealer
@@ -33,8 +34,8 @@ IMAGE = "portside-worker:test"
 ENDED = {"completed", "failed", "cancelled", "timed_out", "lost"}
 
 
-async def _image() -> str:
-    return IMAGE
+async def _start_in(image: str) -> WorkerStart:
+    return WorkerStart(image or IMAGE)
 
 
 def http_over(app: Any = None, *, socket: Path | None = None, token: str = "") -> httpx.AsyncClient:
@@ -165,7 +166,7 @@ async def wired(
     settings = settings_in(home, **changes)
     engine, model, tools = engine or FakeEngine(), model or CapturingModel(), tools or FakeTools()
     async with AsyncExitStack() as stack:
-        running = await start_over(settings, Outside(engine, _image, {"scripted": model}))
+        running = await start_over(settings, Outside(engine, _start_in, {"scripted": model}))
         stack.push_async_callback(running.close)
         running.registry.replace(OWNER, tools.offers())
         master = await asyncio.to_thread(MasterKey.load, home, None)

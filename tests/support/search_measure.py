@@ -38,6 +38,8 @@ def load(name: str) -> tuple[list[dict[str, Any]], list[Need]]:
     """The profiles of a file, by name, and its needs."""
     found = cast("dict[str, Any]", yaml.safe_load((DATA / name).read_text(encoding="utf-8")))
     profiles = sorted(found["profiles"], key=lambda one: one["name"])
+    for one in profiles:
+        one["skills"] = [{"name": skill} for skill in one.get("skills", ())]
     needs = [Need(text, one["name"]) for one in profiles for text in one.pop("needs")]
     return profiles, needs + [Need(text, None) for text in found["unrelated"]]
 

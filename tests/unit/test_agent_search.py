@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from orchestrator.domain.network.agents import AgentKind, LaunchSettings
+from orchestrator.domain.network.agents import AgentKind, LaunchSettings, Skill
 from orchestrator.domain.network.capabilities import Capability
 from tests.fakes.embedder import MemoryProfileVectorStore, WordEmbedder
 from tests.fakes.network_store import MemoryNetworkStore
@@ -64,7 +64,7 @@ async def test_the_nearest_come_first_and_equals_by_name(world: World):
 async def test_every_part_of_a_profile_is_searched(world: World):
     """AT-2: name, summary, description, capabilities, skills, tags, examples, and what instances declare."""
     parts: dict[str, Any] = {
-        "one": {"summary": "alpha"}, "two": {"description": "beta"}, "three": {"skills": ("gamma",)},
+        "one": {"summary": "alpha"}, "two": {"description": "beta"}, "three": {"skills": (Skill("gamma"),)},
         "four": {"capabilities": (Capability("x", "delta", "epsilon"),)}, "five": {"tags": ("zeta",)},
         "six": {"examples": ("eta",)}, "seven-theta": {},
     }  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator, ValidationError, validate
 
-from orchestrator.domain.network.agents import Responsibility
+from orchestrator.domain.network.agents import Responsibility, Skill
 from orchestrator.domain.network.capabilities import Capability
 from orchestrator.domain.network.refusals import MEANINGS
 from tests.fakes.network_store import MemoryNetworkStore
@@ -108,6 +108,7 @@ async def test_each_level_of_detail_has_its_fields(world: World, detail: dict[st
         payment_address="0x1",
         capabilities=(Capability("paint", "Paint", "Walls."),),
         tags=("home",),
+        skills=(Skill("Brush", "Any."),),
         examples=("Paint my kitchen",),
         version="2",
         groups=("crafts",),
@@ -125,7 +126,7 @@ async def test_each_level_of_detail_has_its_fields(world: World, detail: dict[st
         "summary": "Paints walls.", "tags": ["home"], "description": "Also ceilings.", "version": "2",
         "capabilities": [{"id": "paint", "name": "Paint", "description": "Walls."}],
         "examples": ["Paint my kitchen"], "groups": ["crafts"], "kind": "worker",
-        "responsibilities": [{"resource_key": "h.org/o/r", "actions": ["review"]}], "skills": [],
+        "responsibilities": [{"resource_key": "h.org/o/r", "actions": ["review"]}], "skills": [{"name": "Brush", "description": "Any."}],
         "self_declared_capabilities": [{"id": "paint-doors", "name": "Paint doors", "description": ""}],
     }  # fmt: skip
     assert {key: value for key, value in item.items() if key != "similarity_score"} == {

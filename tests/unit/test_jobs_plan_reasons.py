@@ -84,10 +84,44 @@ def test_an_exit_after_the_deadline_is_the_deadline_s(code: int) -> None:
     assert marked(job(), exited(code), NOW + timedelta(seconds=60)) == ("timed_out", "ran longer than 60 s")
 
 
-def test_a_worker_gets_a_grace_after_its_deadline_to_report() -> None:
+def test_an_exit_after_the_deadline_and_before_it_are_told_apart_later() -> None:
+    """The moment of the end counts, not the moment at which somebody looks again."""
+    deadline, later = STARTED + timedelta(seconds=60), NOW + timedelta(hours=1)
+    before = exited(3, ended_at=deadline - timedelta(seconds=1))
+    assert marked(job(), before, later) == ("failed", "worker exited with code 3 without a report")
+    assert marked(job(), exited(3, ended_at=deadline), later) == ("timed_out", "ran longer than 60 s")
+
+
+def test_a_worker_gets_a_grace_after_its_deadline_to_report_and_is_stopped_then() -> None:
+    """PD-50: it ends before anything is said, since its changes can be taken only then."""
     deadline = STARTED + timedelta(seconds=60)
     assert plan([job()], [running()], deadline + timedelta(seconds=19)) == []
-    assert marked(job(), running(), deadline + timedelta(seconds=20)) == ("timed_out", "ran longer than 60 s")
+    (stop,) = plan([job()], [running()], deadline + timedelta(seconds=20))
+    assert stop == Stop(running(), "its time is up")
+
+
+def test_a_container_that_can_not_be_stopped_does_not_hold_its_job_up_for_ever() -> None:
+    late = STARTED + timedelta(seconds=60 + 20 + 120)
+    assert marked(job(), running(), late) == (
+        "timed_out",
+        "ran longer than 60 s; its container could not be stopped",
+    )
+    (stop,) = plan([job()], [running()], late, since=late - timedelta(seconds=139))  # nobody has tried yet
+    assert isinstance(stop, Stop)
+
+
+@pytest.mark.parametrize("state", [JobState.RUNNING, JobState.CANCELLING])
+def test_what_a_worker_that_began_left_is_recovered_unless_it_was_handed_over(state: JobState) -> None:
+    """PD-50."""
+
+    def recovers(**changes: Any) -> Observed | None:
+        (mark,) = plan([job(state, **changes)], [exited(137)], NOW)
+        assert isinstance(mark, Mark)
+        return mark.recover
+
+    assert recovers(working_at=NOW) == exited(137)
+    assert recovers(working_at=NOW, changes_sha256="a") is None
+    assert recovers() is None
 
 
 def test_a_worker_that_does_not_register_fails_after_its_time() -> None:

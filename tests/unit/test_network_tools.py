@@ -252,7 +252,7 @@ async def test_one_agent_owns_a_name(world: World):
             await world.agent(name)
         assert no.value.code == "name_taken"
     await world.agent("red", groups=("team",))
-    with pytest.raises(Refused, match="'team' is the name of another agent or group"):
+    with pytest.raises(Refused, match="'team' is a group's name"):
         await world.agent("Team")
     with pytest.raises(Refused, match="'blue' is an agent's name"):
         await world.agent("green", groups=("Blue",))

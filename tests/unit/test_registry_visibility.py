@@ -24,9 +24,16 @@ from tool_registry.visibility import (
 
 HOSTED = {ToolSource.MCP, ToolSource.WASM, ToolSource.NETWORK}
 SURFACES = ("any", "worker", "representative")
+REACHED = {("any", "worker"), ("worker", "worker"), ("worker", "agent"), ("representative", "representative")}
 EVERY = list(
     product(
-        ToolSource, ToolDomain, ToolState, Approval, SURFACES, ("worker", "representative"), (False, True)
+        ToolSource,
+        ToolDomain,
+        ToolState,
+        Approval,
+        SURFACES,
+        ("worker", "agent", "representative"),
+        (False, True),
     )
 )
 
@@ -46,7 +53,7 @@ def expected(
 ) -> str | None:
     """The same rules, said as a list of what is wrong, most telling first."""
     wrong = [
-        (offered not in {"any", caller}, "wrong_surface"),
+        ((offered, caller) not in REACHED, "wrong_surface"),
         (domain is ToolDomain.CONTAINER, "container_only"),
         (source is ToolSource.MANAGEMENT, "management"),
         (source not in HOSTED, "source_not_hosted"),

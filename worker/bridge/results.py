@@ -1,36 +1,13 @@
-"""Tools and their outputs as MCP writes them."""
+"""Outputs of tools as MCP writes them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tool_registry.output import ToolOutput, sendable
-from tool_registry.registry import Entry
 from worker.history import compact_json
 
 _KEPT = frozenset({"image", "audio", "resource", "resource_link"})
-
-
-def tool_of(entry: Entry) -> dict[str, Any]:
-    """A tool's listing: name, description and schema as its owner gave them, and what it declares.
-
-    MCP wants `"type": "object"` at a schema's root. It is added to a copy where an owner left it out, which
-    changes nothing: arguments are an object always.
-    """
-    definition, traits = entry.definition, entry.traits
-    schema = definition.parameters
-    if schema.get("type") != "object":
-        schema = {**schema, "type": "object"}
-    return {
-        "name": definition.name,
-        "description": definition.description,
-        "inputSchema": schema,
-        "annotations": {
-            "readOnlyHint": traits.read_only,
-            "destructiveHint": traits.destructive,
-            "idempotentHint": traits.idempotent,
-        },
-    }
 
 
 def result_of(output: ToolOutput) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 
+from tool_registry.mcp_listing import tool_of
 from worker.bridge.calls import BridgeCalls
 from worker.bridge.frames import message_streams
-from worker.bridge.results import tool_of
 from worker.surface import ToolSurface
 
 _NAME = "portside"

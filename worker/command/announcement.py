@@ -28,6 +28,7 @@ class Announcement:
         relay: the loopback relay's address, such as `http://127.0.0.1:40001`.
         bridge: the bridge's socket.
         directory: where the files are written.
+        emptied: variables of the command's environment that must not reach the bridge's program.
     """
 
     task: str
@@ -35,6 +36,7 @@ class Announcement:
     relay: str
     bridge: Path
     directory: Path
+    emptied: tuple[str, ...] = ()
 
     @property
     def task_file(self) -> Path:
@@ -53,6 +55,7 @@ class Announcement:
             "command": sys.executable,
             # -P: the working directory is the agent's; nothing is imported from it.
             "args": ["-P", "-m", "worker", "mcp", "--socket", str(self.bridge)],
+            **({"env": dict.fromkeys(self.emptied, "")} if self.emptied else {}),
         }
         return json.dumps({"mcpServers": {"portside": server}}, indent=2) + "\n"
 

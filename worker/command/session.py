@@ -35,6 +35,8 @@ from worker.surface import ToolSurface
 from worker.transport import Transport
 
 CATALOGUE_LOOK_S = 2.0
+# What an image says to loaders and interpreters; the bridge's program is not of the image.
+_FOR_COMMANDS = ("LD_", "PYTHON")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +168,7 @@ class CommandSession:
             relay=f"http://{HOST}:{self._relay.port}",
             bridge=settings.bridge,
             directory=settings.announced_in,
+            emptied=tuple(name for name in settings.environment if name.startswith(_FOR_COMMANDS)),
         )
         await anyio.to_thread.run_sync(said.write)
         await self._transport.status(StatusReport(state="running", iteration=0))

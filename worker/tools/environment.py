@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
+# In an image that is not the worker's own: all of the image's variables, for commands alone.
+IMAGE_ENVIRONMENT = "PORTSIDE_IMAGE_ENVIRONMENT"
 _INHERITED = (
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TZ", "TMPDIR", "TMP", "TEMP",
     "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "LC_COLLATE", "LC_NUMERIC", "LC_TIME",
@@ -37,9 +40,14 @@ _UNATTENDED = {
 
 
 def child_environment(inherited: Mapping[str, str], credentials: Mapping[str, str]) -> dict[str, str]:
-    """The whole environment of a command: a fixed list of inherited names, and what the job was granted.
+    """The whole environment of a command: what it may inherit, and what the job was granted.
 
-    Nothing else of the worker's own environment gets through, so its tokens can't.
+    It inherits a fixed list of names, or what its own image says. Nothing else of the worker's own
+    environment gets through, so its tokens can't.
     """
-    kept = {name: inherited[name] for name in _INHERITED if name in inherited}
+    image: dict[str, str] | None = json.loads(inherited.get(IMAGE_ENVIRONMENT) or "null")
+    if image is None:
+        kept = {name: inherited[name] for name in _INHERITED if name in inherited}
+    else:
+        kept = {**image, "HOME": inherited.get("HOME", "/")}
     return {**_DEFAULTS, **kept, **_UNATTENDED, **credentials}

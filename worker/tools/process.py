@@ -58,14 +58,23 @@ class ProcessTree:
         """
         process = await asyncio.create_subprocess_exec(
             *python, "-I", "-S", str(Path(supervisor.__file__)), str(out), str(err), *command,
-            stdin=PIPE, stdout=PIPE, stderr=err, pass_fds=(out, err), cwd=directory, env=environment,
+            stdin=PIPE, stdout=PIPE, stderr=err, pass_fds=(out, err), cwd=directory, env={},
             process_group=0,
         )  # fmt: skip
         tree = cls(process)
+        # Not as the supervisor's own: what it says to loaders and interpreters is for the command.
+        await tree._send(supervisor.packed(environment))
         await tree._started.wait()
         if not tree.pid:
             raise OSError(errno.EIO, "its supervisor did not start")
         return tree
+
+    async def _send(self, data: bytes) -> None:
+        stdin = self._process.stdin
+        assert stdin is not None
+        with suppress(ConnectionError):  # it did not start, as will be seen
+            stdin.write(data)
+            await stdin.drain()
 
     async def exit_code(self) -> int:
         """Wait for the shell itself; negative is the number of the signal that ended it."""

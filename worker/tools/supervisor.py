@@ -4,9 +4,10 @@ Run as a script: `python -I -S supervisor.py OUT_FD ERR_FD PROGRAM ARGUMENT...`.
 orphan below it, so whatever the command starts, `setsid` and double forks included, stays findable as its
 descendant, and zombies are collected here without touching the exit codes of the worker's own children.
 
-Its standard input takes orders: `T` or end of file ends the tree (SIGTERM, 2 s later SIGKILL). Its standard
-output tells: `started PID`, `exited CODE` (negative: the signal's number), and end of file once the
-last descendant is gone. It holds none of the command's pipes.
+Its standard input begins with the command's environment, as `packed`. Then it takes orders: `T` or end of
+file ends the tree (SIGTERM, 2 s later SIGKILL). Its standard output tells: `started PID`, `exited CODE`
+(negative: the signal's number), and end of file once the last descendant is gone. It holds none of the
+command's pipes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import select
 import signal
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from time import monotonic
 from types import FrameType
@@ -25,6 +27,22 @@ _FREEZE_ROUNDS = 200
 _REPEAT_S = 0.05
 _PR_SET_CHILD_SUBREAPER = 36
 _IGNORED_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE)
+
+
+def packed(environment: Mapping[str, str]) -> bytes:
+    """The size, a line break, and `NAME=VALUE` texts that each end with NUL."""
+    data = b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in environment.items())
+    return b"%d\n" % len(data) + data
+
+
+def _read_environment() -> dict[bytes, bytes]:
+    digits = b""
+    while (byte := os.read(0, 1)) not in {b"\n", b""}:
+        digits += byte
+    data = b""
+    while len(data) < int(digits or b"0") and (piece := os.read(0, int(digits) - len(data))):
+        data += piece
+    return dict(one.split(b"=", 1) for one in data.split(b"\0")[:-1])
 
 
 def descendants(root: int) -> list[int]:
@@ -99,8 +117,9 @@ class Supervisor:
 
     def run(self, command: list[str]) -> None:
         """Return when the last descendant is gone."""
+        environment = _read_environment()
         wake = self._watch_children()
-        self._start(command)
+        self._start(command, environment)
         while self._reap():
             ready, _, _ = select.select([0, wake] if self._listening else [wake], [], [], self._patience_s())
             if wake in ready:
@@ -120,12 +139,12 @@ class Supervisor:
         signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
         return wake
 
-    def _start(self, command: list[str]) -> None:
+    def _start(self, command: list[str], environment: Mapping[bytes, bytes]) -> None:
         gate, opener = os.pipe()
         self._shell = os.fork()
         if self._shell == 0:
             os.close(opener)
-            self._become(command, gate)
+            self._become(command, environment, gate)
         # The worker knows the process before it can do anything, killing us included.
         self._tell(f"started {self._shell}")
         os.write(opener, b"!")
@@ -134,7 +153,7 @@ class Supervisor:
         for descriptor in {self._out, self._err, nowhere, gate, opener}:
             os.close(descriptor)
 
-    def _become(self, command: list[str], gate: int) -> None:
+    def _become(self, command: list[str], environment: Mapping[bytes, bytes], gate: int) -> None:
         """In the child: turn into the command, in a session of its own, once the gate opens."""
         try:
             os.setsid()
@@ -146,7 +165,7 @@ class Supervisor:
             for pipe in {self._out, self._err} - {0, 1, 2}:
                 os.close(pipe)
             if os.read(gate, 1):
-                os.execv(command[0], command)  # noqa: S606 - starting programs is its purpose
+                os.execve(command[0], command, environment)  # noqa: S606 - starting programs is its purpose
         finally:
             os._exit(127)
 

@@ -11,4 +11,6 @@ description     what this engine can't enforce
 discovery       which engine to use
 private_daemon  a Docker of one's own, for machines without one
 image           the worker image; with wheels, build_context and host_base
+worker_starts   how the worker is started in an image
+worker_kit      the worker brought along into an image that has none; filled by kit_filling
 """

@@ -15,7 +15,7 @@ from container.adapters.docker.connection import QUICK_S, SLOW_S, Connection
 from container.adapters.docker.description import allowed_cpus, describe
 from container.adapters.docker.events import EventFeed
 from container.adapters.docker.faults import words
-from container.adapters.docker.isolation import create_arguments, host_config
+from container.adapters.docker.isolation import create_arguments, host_config, layout_arguments
 from container.adapters.docker.output import CHUNK_BYTES, open_archive, read_tail
 from container.adapters.docker.pull import find_image, pull_image
 from container.adapters.docker.status import LABEL, status_of
@@ -192,6 +192,9 @@ class DockerEngine:
         """Create it; None when the name is taken."""
 
         def create(api: DockerApi) -> str:
+            if spec.kit is not None:
+                made = api.create_container(**layout_arguments(spec, spec.kit, api_version=api.api_version))
+                api.remove_container(made["Id"], v=False, force=True)
             config = host_config(spec, cpus=cpus, api_version=api.api_version, podman=podman)
             return str(api.create_container(**create_arguments(spec), host_config=config)["Id"])
 

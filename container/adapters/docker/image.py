@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from docker.errors import APIError
@@ -23,6 +24,8 @@ from container.engine.errors import EngineError, ImageMissing
 
 DEFAULT_BASE = "python:3.12-slim"
 REPOSITORY = "portside-worker"
+WORKER_LABEL = "io.portside.worker"
+"""On every worker image and what is built on one; its value is the digest of the worker's sources."""
 _BUILD_S = 900.0
 _LAST_LINES = 15
 _PROBE = (
@@ -134,6 +137,16 @@ class WorkerImage:
             )
         return tag
 
+    async def remove_stale(self) -> list[str]:
+        """Remove the worker images of other sources, but those that a container is of; answers their tags."""
+        status = await self.status()
+        return await self._connection.slow(partial(_remove_images, tags=status.stale))
+
+    @property
+    def sources_digest(self) -> str:
+        """What the label of an image says whose worker is of these sources; reads them all."""
+        return self._sources.digest("")
+
     def _bases(self) -> tuple[str, ...]:
         return (self._base,) if self._base else (DEFAULT_BASE, HOST_BASE)
 
@@ -166,6 +179,7 @@ class WorkerImage:
                 custom_context=True,
                 tag=tag,
                 buildargs={"BASE_IMAGE": base},
+                labels={WORKER_LABEL: self.sources_digest},
                 # a private engine has no bridge; the one step that may need a network runs apt
                 network_mode="host",
                 nocache=anew,
@@ -209,6 +223,17 @@ def _probe(api: DockerApi, base_id: str) -> Target:
         raise EngineError(f"the base image has no usable python3 ({detail})") from error
     finally:
         api.remove_container(created, force=True, v=True)
+
+
+def _remove_images(api: DockerApi, tags: Iterable[str]) -> list[str]:
+    removed: list[str] = []
+    for tag in tags:
+        try:
+            api.remove_image(tag)
+        except APIError:
+            continue  # in use, or gone meanwhile
+        removed.append(tag)
+    return removed
 
 
 def _worker_tags(api: DockerApi) -> list[str]:

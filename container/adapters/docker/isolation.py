@@ -12,11 +12,12 @@ from typing import Any
 from docker.types import HostConfig, LogConfig, Mount, Ulimit
 
 from container.adapters.docker.status import LABEL
-from container.engine.sandbox import Limits, SandboxSpec
+from container.engine.sandbox import Kit, Limits, SandboxSpec
 
 SOCKET_DIR = "/run/portside"
 WORKSPACE = "/workspace"
 STATE = "/state"
+KIT = "/opt/portside"
 _LOG_FILES = 2
 _PROFILE = Path(__file__).resolve().parents[2] / "seccomp.json"
 
@@ -26,10 +27,11 @@ def create_arguments(spec: SandboxSpec) -> dict[str, Any]:
 
     The image's own entry point is replaced by a deadline that holds with nobody watching.
     """
+    timeout = f"{KIT}/bin/timeout" if spec.kit else "timeout"
     return {
         "image": spec.image,
         "name": spec.name,
-        "entrypoint": ["timeout", "-k", f"{spec.stop_grace_s:g}", f"{spec.deadline_s:g}"],
+        "entrypoint": [timeout, "-k", f"{spec.stop_grace_s:g}", f"{spec.deadline_s:g}"],
         "command": list(spec.command),
         "user": spec.user,
         "environment": dict(spec.env),
@@ -78,13 +80,41 @@ def seccomp_profile() -> str:
 
 
 def _mounts(spec: SandboxSpec) -> list[Mount]:
-    """Anonymous volumes go with the container; the label finds those of one that was removed without them."""
-    labels = {**spec.labels, LABEL: spec.name}
-    mounts = [Mount(target=path, source=None, labels=labels) for path in (WORKSPACE, STATE)]
+    # A volume that was laid out keeps what it has: this image's own directory would say whose it is.
+    mounts = _volumes(spec, no_copy=spec.kit is not None)
     if spec.socket_dir is not None:
         # The directory, never the socket: an orchestrator that restarts makes a new socket in it.
         mounts.append(Mount(target=SOCKET_DIR, source=str(spec.socket_dir), type="bind", read_only=True))
+    if spec.kit is not None:
+        mounts.append(Mount(target=KIT, source=spec.kit.volume, type="volume", read_only=True, no_copy=True))
     return mounts
+
+
+def _volumes(spec: SandboxSpec, *, no_copy: bool = False) -> list[Mount]:
+    """They are found by their label when the container goes.
+
+    Without a name they are the engine's to make; with a kit they are there before the container.
+    """
+    labels = {**spec.labels, LABEL: spec.name}
+    sources = {
+        path: f"{spec.name}{path.replace('/', '-')}" if spec.kit else None for path in (WORKSPACE, STATE)
+    }
+    return [
+        Mount(target=path, source=source, labels=labels, no_copy=no_copy) for path, source in sources.items()
+    ]
+
+
+def layout_arguments(spec: SandboxSpec, kit: Kit, *, api_version: str) -> dict[str, Any]:
+    """Create call of a container, never started, that lays out the volumes for an image with no such places.
+
+    A new volume takes owner and content from the image's directory of its name: here, the worker image's.
+    """
+    return {
+        "image": kit.image,
+        "labels": {**spec.labels, f"{LABEL}.layout": spec.name},
+        "use_config_proxy": False,
+        "host_config": HostConfig(version=api_version, network_mode="none", mounts=_volumes(spec)),
+    }
 
 
 def _log_config(limits: Limits) -> LogConfig:

@@ -30,10 +30,17 @@ def pull_image(api: DockerApi, image: str) -> None:
     try:
         lines = list(api.pull(repository, tag=tag, stream=True, decode=True))
     except APIError as error:
-        raise ImageMissing(f"the image {image} can't be pulled: {words(error)}") from error
+        raise _missing(image, words(error)) from error
     for line in lines:
         if "error" in line:
-            raise ImageMissing(f"the image {image} can't be pulled: {line['error']}")
+            raise _missing(image, str(line["error"]))
+
+
+def _missing(image: str, why: str) -> ImageMissing:
+    return ImageMissing(
+        f"the image {image} is not on this engine and can't be pulled: {why}. "
+        f"Check its name, or bring it to this engine: docker build --tag {image} DIRECTORY, or docker load"
+    )
 
 
 def _split(image: str) -> tuple[str, str | None]:

@@ -7,7 +7,19 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, Connection, Select, Table, and_, insert, or_, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    Table,
+    and_,
+    delete,
+    insert,
+    or_,
+    select,
+    text,
+    update,
+)
 
 from orchestrator.adapters.db.database import Database
 from orchestrator.adapters.db.inserts import insert_if_absent
@@ -157,7 +169,7 @@ class _Rows:
             .where(
                 table.network == self._network,
                 table.state == InstanceState.ACTIVE.value,
-                table.last_seen_at >= heard_since,
+                or_(table.person, table.last_seen_at >= heard_since),
             )
         )
         return [AgentName(name) for name in self._connection.scalars(query.order_by(table.agent))]
@@ -267,6 +279,10 @@ class _Rows:
             or_(table.instance_id == instance_id, table.held_by == instance_id),
         )
 
+    def undelivered_to(self, agent: AgentName) -> list[Delivery]:
+        table = network_deliveries.c
+        return self._deliveries(table.agent == agent, table.state.in_(_UNDELIVERED))
+
     # --- changing ----------------------------------------------------------------------------------------
 
     def create(self, at: datetime) -> None:
@@ -275,6 +291,13 @@ class _Rows:
 
     def put_definition(self, definition: AgentDefinition) -> None:
         self._put(_AGENTS, definition)
+        self._profiles_changed()
+
+    def delete_definition(self, name: AgentName) -> None:
+        table = network_agents.c
+        self._connection.execute(
+            delete(network_agents).where(table.network == self._network, table.name == name)
+        )
         self._profiles_changed()
 
     def put_instance(self, instance: Instance) -> None:

@@ -11,19 +11,23 @@ from orchestrator.adapters.db.deliveries import SqlDeliveryStore
 from orchestrator.adapters.db.events import SqlEventStore
 from orchestrator.adapters.db.executions import SqlExecutionStore
 from orchestrator.adapters.db.jobs import SqlJobStore
+from orchestrator.adapters.db.member_tokens import SqlMemberTokenStore
 from orchestrator.adapters.db.network_store import SqlNetworkStore
 from orchestrator.adapters.db.secrets import SqlSecretStore
 from orchestrator.adapters.db.signing_keys import SqlSigningKeyStore
+from orchestrator.adapters.db.tool_switches import SqlToolSwitches
 from orchestrator.ports.artifacts import ArtifactStore
 from orchestrator.ports.audit import AuditStore
 from orchestrator.ports.deliveries import DeliveryStore
 from orchestrator.ports.events import EventStore
 from orchestrator.ports.executions import ExecutionStore
 from orchestrator.ports.jobs import JobStore
+from orchestrator.ports.member_tokens import MemberTokenStore
 from orchestrator.ports.network import NetworkStore
 from orchestrator.ports.sealer import Sealer
 from orchestrator.ports.secrets import SecretStore
 from orchestrator.ports.signing_keys import SigningKeyStore
+from orchestrator.ports.tool_switches import ToolSwitches
 from tool_registry.clock import Clock
 
 
@@ -41,6 +45,8 @@ class Stores:
     secrets: SecretStore
     signing_keys: SigningKeyStore
     network: NetworkStore
+    switches: ToolSwitches
+    member_tokens: MemberTokenStore
 
     async def close(self) -> None:
         """Let go of the database."""
@@ -65,4 +71,6 @@ async def open_stores(url: str, *, sealer: Sealer, clock: Clock) -> Stores:
         secrets=SqlSecretStore(database, sealer, clock),
         signing_keys=SqlSigningKeyStore(database, sealer),
         network=SqlNetworkStore(database),
+        switches=SqlToolSwitches(database),
+        member_tokens=SqlMemberTokenStore(database),
     )

@@ -60,6 +60,7 @@ jobs = Table(
     Column("cancel_requested_at", UtcTime),
     Column("starting_at", UtcTime),
     Column("registered_at", UtcTime),
+    Column("working_at", UtcTime),
     Column("deadline_at", UtcTime),
     Column("finished_at", UtcTime),
     Index(None, "created_at", "id"),
@@ -159,4 +160,11 @@ signing_keys = Table(
     Column("sealed", LargeBinary, nullable=False),
     Column("created_at", UtcTime, nullable=False),
     Column("retired_at", UtcTime),
+)
+
+disabled_tools = Table(
+    "disabled_tools",
+    metadata,
+    Column("owner", AnyText, primary_key=True),
+    Column("original_name", AnyText, primary_key=True),
 )

@@ -1,13 +1,14 @@
 """The agent network's tables: a column for each field of the domain's values, of the same name.
 
-Every key begins with the network, so a statement that leaves it out finds nothing by accident. Nothing is
-ever deleted, so no table refers to another by a foreign key.
+Every key begins with the network, so a statement that leaves it out finds nothing by accident. Nothing but
+the definition of a removed agent is ever deleted, so no table refers to another by a foreign key.
 """
 
 from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     Identity,
     Index,
@@ -67,6 +68,7 @@ network_agents = Table(
     Column("groups", JsonText, nullable=False),
     Column("responsibilities", JsonText, nullable=False),
     Column("launch", JsonText, nullable=False),
+    Column("managed_by", AnyText, nullable=False),
     PrimaryKeyConstraint("network", "name"),
 )
 
@@ -84,6 +86,7 @@ network_instances = Table(
     Column("capabilities", JsonText, nullable=False),
     Column("ended_at", UtcTime),
     Column("ended_reason", AnyText, nullable=False),
+    Column("person", Boolean, nullable=False),
     Index(None, "network", "state"),
 )
 

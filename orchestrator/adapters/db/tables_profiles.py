@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Column, Integer, LargeBinary, PrimaryKeyConstraint, Table
 
 from orchestrator.adapters.db.column_types import AnyText
-from orchestrator.adapters.db.tables_network import metadata
+from orchestrator.adapters.db.tables_access import metadata
 
 __all__ = ["metadata", "profile_vectors"]
 

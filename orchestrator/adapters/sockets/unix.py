@@ -1,54 +1,30 @@
-"""Unix sockets served by uvicorn's protocol: one directory and socket a job, all in front of one app."""
+"""Unix sockets: one directory and socket a job, all in front of one app."""
 
 from __future__ import annotations
 
 import asyncio
 import shutil
 import socket
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-import uvicorn
-from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.server import ServerState
+from starlette.types import ASGIApp
+
+from orchestrator.adapters.sockets.http_listener import HttpListener, Marked
 
 SOCKET_NAME = "s"
 TOKEN_NAME = "token"  # noqa: S105 - a file's name
 _MAX_PATH_BYTES = 107
-_BACKLOG = 128
-_LAST_ANSWERS_S = 2.0
-
-
-class OfJob:
-    """Pure ASGI: says in the scope which job's socket a request came in on."""
-
-    def __init__(self, app: ASGIApp, marks: Mapping[str, str]) -> None:
-        self._app = app
-        self._marks = marks
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass one request on with the marks; what a client claims in headers counts for nothing."""
-        scope.update(self._marks)  # nobody is above who keeps the scope: a copy would be for nothing
-        await self._app(scope, receive, send)
-
-
-@dataclass(slots=True)
-class _Listening:
-    server: asyncio.Server
-    state: ServerState
 
 
 class UnixSocket:
     """One app behind one unix socket."""
 
     def __init__(self, app: ASGIApp, path: Path, *, mode: int) -> None:
-        self._app = app
+        self._listener = HttpListener(app)
         self._path = path
         self._mode = mode
-        self._listening: _Listening | None = None
 
     async def open(self) -> None:
         """Listen; a socket file that a killed process left is replaced.
@@ -61,52 +37,23 @@ class UnixSocket:
                 f"the socket path {self._path} is longer than {_MAX_PATH_BYTES} bytes; use a shorter home"
             )
         self._path.unlink(missing_ok=True)
-        config = uvicorn.Config(
-            self._app,
-            interface="asgi3",
-            ws="none",
-            proxy_headers=False,
-            lifespan="off",
-            log_config=None,
-            log_level="warning",
-            access_log=False,
-        )
-        config.load()
-        state = ServerState()
-
-        def protocol() -> asyncio.Protocol:
-            return HttpToolsProtocol(config=config, server_state=state, app_state={})
-
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             listener.bind(str(self._path))
             self._path.chmod(self._mode)
-            server = await asyncio.get_running_loop().create_unix_server(
-                protocol, sock=listener, backlog=_BACKLOG
-            )
+            await self._listener.open(listener)
         except OSError:
             listener.close()
             raise
-        self._listening = _Listening(server, state)
 
     async def close(self) -> None:
         """Stop listening; requests under way are cut off after a moment.
 
         A close that is cut off itself can be repeated.
         """
-        listening = self._listening
-        if listening is None:
-            return
-        listening.server.close()
-        for connection in list(listening.state.connections):
-            connection.shutdown()
-        if listening.state.tasks:
-            _, late = await asyncio.wait(list(listening.state.tasks), timeout=_LAST_ANSWERS_S)
-            for request in late:
-                request.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
-        self._path.unlink(missing_ok=True)
-        self._listening = None
+        if self._listener.listening:
+            await self._listener.close()
+            self._path.unlink(missing_ok=True)
 
 
 class UnixJobSockets:
@@ -135,7 +82,7 @@ class UnixJobSockets:
         await asyncio.to_thread(self._prepare, directory, token)
         if job_id not in self._open:
             marks: dict[str, Any] = {self._mark: job_id}
-            listening = UnixSocket(OfJob(self._app, marks), directory / SOCKET_NAME, mode=0o666)
+            listening = UnixSocket(Marked(self._app, marks), directory / SOCKET_NAME, mode=0o666)
             await listening.open()
             self._open[job_id] = listening
         return directory

@@ -22,6 +22,22 @@ class AgentKind(StrEnum):
     HUMAN = "human"
 
 
+class ManagedBy(StrEnum):
+    """Who may change an agent's definition; the first to define it."""
+
+    NOBODY = ""
+    FILE = "file"
+    OPERATOR = "operator"
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """Something an agent is good at."""
+
+    name: str
+    description: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Responsibility:
     """What an agent answers for.
@@ -37,7 +53,12 @@ class Responsibility:
 
 @dataclass(frozen=True, slots=True)
 class LaunchSettings:
-    """How an instance is started when one is needed."""
+    """How an instance is started when one is needed.
+
+    Attributes:
+        mission: what every instance is told before its task.
+        autostart: a job is launched when work waits and none serves the agent.
+    """
 
     image: str = ""
     model: str = ""
@@ -52,6 +73,7 @@ class AgentDefinition:
     Attributes:
         name: normal (see `names`); unique within the network.
         capabilities: set by its owner; what instances declare never changes them.
+        managed_by: nobody, when it came to be with a job; then whoever defines it first.
     """
 
     name: AgentName
@@ -62,13 +84,14 @@ class AgentDefinition:
     url: str = ""
     payment_address: str | None = None
     capabilities: tuple[Capability, ...] = ()
-    skills: tuple[str, ...] = ()
+    skills: tuple[Skill, ...] = ()
     tags: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
     version: str = ""
     groups: tuple[str, ...] = ()
     responsibilities: tuple[Responsibility, ...] = ()
     launch: LaunchSettings = field(default_factory=LaunchSettings)
+    managed_by: ManagedBy = ManagedBy.NOBODY
 
     def answers_for(self, resource: str) -> bool:
         """Whether a (canonical) resource is one of its responsibilities."""
@@ -93,6 +116,7 @@ class Instance:
         last_seen_at: its last contact; None before the first.
         capabilities: its own declaration, for this mission.
         ended_reason: why it ended; empty while it lives.
+        person: a human's one place in the network: it can be given work at any time.
     """
 
     id: InstanceId
@@ -104,6 +128,7 @@ class Instance:
     capabilities: tuple[Capability, ...] = ()
     ended_at: datetime | None = None
     ended_reason: str = ""
+    person: bool = False
 
     @property
     def live(self) -> bool:
@@ -111,9 +136,6 @@ class Instance:
         return self.state is not InstanceState.ENDED
 
     def available(self, now: datetime) -> bool:
-        """It can be given work: it is active and was heard from lately."""
-        return (
-            self.state is InstanceState.ACTIVE
-            and self.last_seen_at is not None
-            and now - self.last_seen_at <= FRESH
-        )
+        """It can be given work: it is active and was heard from lately, or is a person."""
+        heard = self.last_seen_at is not None and now - self.last_seen_at <= FRESH
+        return self.state is InstanceState.ACTIVE and (self.person or heard)

@@ -39,16 +39,17 @@ def profile_texts(definition: AgentDefinition, declared: Iterable[Capability] = 
         definition: its name, summary, description, capabilities, skills, tags and examples are taken.
         declared: what its live instances say they can do besides.
     """
-    able = dict.fromkeys(_capability(one) for one in (*definition.capabilities, *declared))
-    prose = [definition.summary, definition.description, *able, *definition.skills, *definition.examples]
+    able = [_titled(one.name, one.description) for one in (*definition.capabilities, *declared)]
+    skills = [_titled(one.name, one.description) for one in definition.skills]
+    prose = [definition.summary, definition.description, *able, *skills, *definition.examples]
     parts = tuple(dict.fromkeys(text for text in (_line(one) for one in prose) if text))[:MAX_PARTS]
     tags = ", ".join(definition.tags)
     whole = ". ".join(text for text in (_spoken(definition.name), *parts, tags) if text)
     return ProfileTexts(whole, parts or (whole,))
 
 
-def _capability(one: Capability) -> str:
-    return f"{_spoken(one.name)}: {one.description}" if one.description else _spoken(one.name)
+def _titled(name: str, description: str) -> str:
+    return f"{_spoken(name)}: {description}" if description else _spoken(name)
 
 
 def _spoken(name: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 RefusalCode = Literal[
+    "agent_has_work",
     "claim_conflict",
     "collaboration_chain_too_long",
     "collaboration_loop_detected",
@@ -17,12 +18,16 @@ RefusalCode = Literal[
     "invalid_scope",
     "invalid_ttl",
     "invalid_uri",
+    "kind_is_fixed",
+    "managed_elsewhere",
     "name_taken",
     "no_recipient",
     "not_a_member",
     "not_a_participant",
     "not_found",
+    "not_a_human",
     "not_offered",
+    "not_served_by_jobs",
     "not_yours",
     "reason_required",
     "search_unavailable",
@@ -33,6 +38,7 @@ RefusalCode = Literal[
 
 # What each says, for the documents; a code never changes its meaning.
 MEANINGS: Mapping[RefusalCode, str] = {
+    "agent_has_work": "the agent has unfinished tasks, unread messages or a running instance",
     "claim_conflict": "the scope overlaps what others hold; `conflicts` names each holder, scope and expiry",
     "collaboration_chain_too_long": "the work was delegated five times already",
     "collaboration_loop_detected": "the target's own work led to this; `chain` names those whose work it is",
@@ -43,12 +49,16 @@ MEANINGS: Mapping[RefusalCode, str] = {
     "invalid_scope": "the text is no scope of the given type",
     "invalid_ttl": "the lease is too short or too long",
     "invalid_uri": "the reference is not one printable line",
+    "kind_is_fixed": "an agent's kind can't be changed to or from `human`",
+    "managed_elsewhere": "the agent is defined elsewhere, and is changed there",
     "name_taken": "an agent or group has this name, or one that is spelled differently and means the same",
     "no_recipient": "nobody would get the message",
     "not_a_member": "the acting job is no live instance of its agent in this network",
     "not_a_participant": "the thread is between others",
     "not_found": "there is no such thing in this network; `kind` says what was looked for",
+    "not_a_human": "only a human can be spoken for by an operator",
     "not_offered": "the task is not offered to this instance",
+    "not_served_by_jobs": "the agent is a human or a representative",
     "not_yours": "the task or claim is somebody else's",
     "reason_required": "this status needs a reason",
     "search_unavailable": "semantic search can't run or is not ready; `retryable` says whether waiting helps",
@@ -75,4 +85,5 @@ class Refusal:
 
 def not_found(kind: str, name: str) -> Refusal:
     """There is no such thing in the caller's network; another network's things don't exist either."""
-    return Refusal("not_found", f"there is no {kind} {name!r} in this network", {"kind": kind})
+    where = "" if kind == "network" else " in this network"
+    return Refusal("not_found", f"there is no {kind} {name!r}{where}", {"kind": kind})

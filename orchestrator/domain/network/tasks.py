@@ -230,6 +230,14 @@ def instance_ended(task: Task, instance_id: InstanceId, why: str, now: datetime)
     return TaskChange(task, HistoryEntry(now, task.state, said))
 
 
+def agent_removed(task: Task, agent: AgentName, why: str, now: datetime) -> TaskChange | None:
+    """The end of an unfinished task that is for an agent which is no more; None for others."""
+    if task.state.terminal or task.target.agent != agent:
+        return None
+    task = replace(task, state=_CANCELLED, offered_to=(), reason=why, updated_at=now)
+    return TaskChange(task, HistoryEntry(now, _CANCELLED, why))
+
+
 def _entry(task: Task, reason: str, actor: Actor, now: datetime) -> HistoryEntry:
     return HistoryEntry(now, task.state, reason, actor.agent, actor.instance_id, actor.call_id)
 

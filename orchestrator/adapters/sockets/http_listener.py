@@ -1,0 +1,96 @@
+"""An app behind a bound socket, served by uvicorn's protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+_BACKLOG = 128
+_LAST_ANSWERS_S = 2.0
+
+
+class Marked:
+    """Pure ASGI: says in the scope which socket a request came in on."""
+
+    def __init__(self, app: ASGIApp, marks: Mapping[str, Any]) -> None:
+        self._app = app
+        self._marks = marks
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass one request on with the marks; what a client claims in headers counts for nothing."""
+        scope.update(self._marks)  # nobody is above who keeps the scope: a copy would be for nothing
+        await self._app(scope, receive, send)
+
+
+@dataclass(slots=True)
+class _Listening:
+    server: asyncio.Server
+    state: ServerState
+
+
+class HttpListener:
+    """Serves one app on one socket."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._listening: _Listening | None = None
+
+    async def open(self, bound: socket.socket) -> None:
+        """Listen on a bound stream socket.
+
+        Raises:
+            OSError: it can't be listened on.
+        """
+        config = uvicorn.Config(
+            self._app,
+            interface="asgi3",
+            ws="none",
+            proxy_headers=False,
+            lifespan="off",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+        )
+        config.load()
+        state = ServerState()
+
+        def protocol() -> asyncio.Protocol:
+            return HttpToolsProtocol(config=config, server_state=state, app_state={})
+
+        loop = asyncio.get_running_loop()
+        if bound.family == socket.AF_UNIX:
+            server = await loop.create_unix_server(protocol, sock=bound, backlog=_BACKLOG)
+        else:
+            server = await loop.create_server(protocol, sock=bound, backlog=_BACKLOG)
+        self._listening = _Listening(server, state)
+
+    @property
+    def listening(self) -> bool:
+        """Whether it was opened and not closed to the end."""
+        return self._listening is not None
+
+    async def close(self) -> None:
+        """Stop listening; requests under way are cut off after a moment.
+
+        A close that is cut off itself can be repeated.
+        """
+        listening = self._listening
+        if listening is None:
+            return
+        listening.server.close()
+        for connection in list(listening.state.connections):
+            connection.shutdown()
+        if listening.state.tasks:
+            _, late = await asyncio.wait(list(listening.state.tasks), timeout=_LAST_ANSWERS_S)
+            for request in late:
+                request.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        self._listening = None

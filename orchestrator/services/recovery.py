@@ -1,0 +1,228 @@
+"""The changes of a job whose worker is gone: taken from its container, compared in one of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import tempfile
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+from uuid import uuid4
+
+import structlog
+from anyio.to_thread import run_sync
+
+from container.engine.errors import EngineError, EngineUnavailable
+from container.engine.port import SandboxEngine
+from container.engine.sandbox import SandboxRef, SandboxSpec, SandboxState, WorkerStart
+from orchestrator.domain.jobs import Job
+from orchestrator.domain.plan import sandbox_name
+from orchestrator.ports.blobs import Blob, BlobStore, BlobTooLarge
+from orchestrator.ports.errors import StoreUnavailable
+from orchestrator.services.launching import LABEL_ATTEMPT, LABEL_INSTANCE, LABEL_JOB
+from orchestrator.services.left_files import LeftBounds, NotRecoverable, bring_out, only_file
+from orchestrator.services.reports import MAX_CHANGES_BYTES
+from orchestrator.services.timeline import Timeline
+
+_log = structlog.get_logger(__name__)
+ARGUMENTS = ("-m", "worker.recovery", "/run/portside", "/workspace")
+_WORKSPACE = "/workspace"
+_PATCH = "/workspace/changes.patch"
+_DEADLINE_S = 600.0
+_POLL_S = 0.1
+_AT_ONCE = 2
+_NAMED = 20
+_SAID_BYTES = 16_384
+_CHUNK_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverySettings:
+    """How changes are recovered.
+
+    Attributes:
+        instance: names this orchestrator; its sandboxes carry it as a label.
+        start_in: answers how Python with the worker is started in an image; empty names the default one.
+        folder: where archives lie for a moment; what an earlier run left there is removed.
+    """
+
+    instance: str
+    start_in: Callable[[str], Awaitable[WorkerStart]]
+    folder: Path
+    bounds: LeftBounds | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What came of it.
+
+    Attributes:
+        patch: where it is stored; None when there is none.
+        note: for the job's reason; empty when nothing had changed.
+    """
+
+    patch: Blob | None
+    note: str = ""
+
+
+class Recovery:
+    """Makes the patch that a worker did not make.
+
+    Doing it twice gives the same patch under the same name, so a crash at any step costs nothing but time.
+    """
+
+    def __init__(
+        self, blobs: BlobStore, timeline: Timeline, *, engine: SandboxEngine, settings: RecoverySettings
+    ) -> None:
+        self._blobs = blobs
+        self._timeline = timeline
+        self._engine = engine
+        self._settings = settings
+        self._turn = asyncio.Semaphore(_AT_ONCE)
+
+    async def start(self) -> None:
+        """Remove what an earlier run left."""
+        await run_sync(lambda: shutil.rmtree(self._settings.folder, ignore_errors=True))
+
+    async def recover(self, job: Job, ref: SandboxRef) -> Recovered:
+        """The patch from the job's start to what is in its stopped sandbox.
+
+        Raises:
+            EngineUnavailable, StoreUnavailable: nothing is lost; try again later.
+        """
+        async with self._turn, self._folder() as folder:
+            try:
+                return await self._recover(job, ref, folder)
+            except EngineUnavailable:
+                raise
+            except (EngineError, NotRecoverable, BlobTooLarge) as error:
+                _log.warning("changes_not_recovered", job_id=job.id, reason=str(error))
+                return Recovered(None, f"its changes could not be recovered: {error}")
+            except OSError as error:
+                raise StoreUnavailable(
+                    f"there is no room for what job {job.id} left: {error.strerror}"
+                ) from error
+
+    async def _recover(self, job: Job, ref: SandboxRef, folder: Path) -> Recovered:
+        left = await bring_out(
+            self._engine.collect(ref, _WORKSPACE), folder / "left.tar", self._settings.bounds
+        )
+        await run_sync((folder / "left-out.json").write_text, json.dumps(left.left_out))
+        if job.spec.workspace_sha256 is not None:
+            try:
+                await _write(self._blobs.open(job.spec.workspace_sha256), folder / "start.tar")
+            except KeyError:
+                raise NotRecoverable("the workspace that it began with is not stored any more") from None
+        async with self._comparison(job, folder) as (comparing, said):
+            patch = await self._store(comparing, folder)
+        await self._tell(job, left.left_out, said)
+        return Recovered(patch, "its changes were recovered" if patch.size_bytes else "")
+
+    @asynccontextmanager
+    async def _comparison(self, job: Job, folder: Path) -> AsyncGenerator[tuple[SandboxRef, dict[str, Any]]]:
+        """A sandbox that has made the patch, and what it said; removed at the end.
+
+        It carries its job's labels: one that a killed orchestrator leaves goes when the job has ended.
+        """
+        start = await self._settings.start_in("")
+        spec = SandboxSpec(
+            name=f"{sandbox_name(job.id, job.attempt)}-changes-{uuid4().hex[:8]}",
+            image=start.image,
+            command=(*start.python, *ARGUMENTS),
+            env=start.env,
+            kit=start.kit,
+            labels={
+                LABEL_INSTANCE: self._settings.instance,
+                LABEL_JOB: job.id,
+                LABEL_ATTEMPT: str(job.attempt),
+            },
+            socket_dir=folder,
+            deadline_s=_DEADLINE_S,
+            stop_grace_s=1.0,
+        )
+        ref = await self._engine.launch(spec)
+        try:
+            yield ref, await self._result(ref)
+        finally:
+            with suppress(EngineError):  # the next look takes it away
+                await self._engine.remove(ref)
+
+    async def _result(self, ref: SandboxRef) -> dict[str, Any]:
+        status = await self._engine.inspect(ref)
+        while status.state not in {SandboxState.EXITED, SandboxState.GONE}:
+            await asyncio.sleep(_POLL_S)
+            status = await self._engine.inspect(ref)
+        said = (
+            "" if status.state is SandboxState.GONE else await self._engine.logs(ref, tail_bytes=_SAID_BYTES)
+        )
+        if status.exit_code != 0:
+            last = said.strip().splitlines()[-1:] or [f"exit code {status.exit_code}"]
+            raise EngineError(f"the comparison failed: {last[0][:500]}")
+        return json.loads(said)
+
+    async def _store(self, ref: SandboxRef, folder: Path) -> Blob:
+        packed = folder / "patch.tar"
+        await _write(self._engine.collect(ref, _PATCH), packed, most=MAX_CHANGES_BYTES + 1024 * 1024)
+        with packed.open("rb") as tar:
+            file = await run_sync(only_file, tar)
+            if file is None:
+                raise EngineError("the comparison left no patch")
+            return await self._blobs.put(_chunks(file), limit_bytes=MAX_CHANGES_BYTES)
+
+    async def _tell(self, job: Job, left_out: list[str], said: dict[str, Any]) -> None:
+        lines = {
+            "files that are too large to be recovered": left_out,
+            "new files that ignore rules keep out of the diff": said["ignored"],
+            "not in the diff": [said["unreadable"]] if said["unreadable"] else [],
+        }
+        for what, names in lines.items():
+            if names:
+                text = f"{what}: {', '.join(names[:_NAMED])}"
+                await self._timeline.note(job.id, "log", level="info", text=text)
+
+    @asynccontextmanager
+    async def _folder(self) -> AsyncGenerator[Path]:
+        """A directory that a sandbox can read; its parent is closed to other users of this machine."""
+        try:
+            folder = await run_sync(_make_folder, self._settings.folder)
+        except OSError as error:
+            raise StoreUnavailable(f"{self._settings.folder} can't be written: {error.strerror}") from error
+        try:
+            yield folder
+        finally:
+            await run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+def with_recovered(job: Job, recovered: Recovered) -> Job:
+    """The job with its recovered patch, unless its worker's own came first."""
+    if recovered.patch is None or job.changes_sha256 is not None:
+        return job
+    return replace(job, changes_sha256=recovered.patch.sha256, changes_bytes=recovered.patch.size_bytes)
+
+
+def _make_folder(parent: Path) -> Path:
+    parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    parent.chmod(0o700)
+    folder = Path(tempfile.mkdtemp(dir=parent))
+    folder.chmod(0o755)
+    return folder
+
+
+async def _write(pieces: AsyncIterator[bytes], to: Path, *, most: int | None = None) -> None:
+    size = 0
+    with await run_sync(to.open, "wb") as file:
+        await run_sync(to.chmod, 0o644)
+        async for piece in pieces:
+            size += len(piece)
+            if most is not None and size > most:
+                raise BlobTooLarge(most)
+            await run_sync(file.write, piece)
+
+
+async def _chunks(file: IO[bytes]) -> AsyncIterator[bytes]:
+    while chunk := await run_sync(file.read, _CHUNK_BYTES):
+        yield chunk

@@ -15,6 +15,7 @@ from orchestrator.ports.ids import Ids
 from orchestrator.ports.jobs import JobStore
 from orchestrator.ports.models import ModelError, ModelProvider
 from orchestrator.services.active_jobs import ActiveJobs
+from orchestrator.services.egress import Egress
 from orchestrator.services.secrets import SecretService
 from orchestrator.services.timeline import Timeline
 from tool_registry.clock import Clock
@@ -43,6 +44,7 @@ class JobService:
         wake: called after a change that the supervisor should look at.
         models: asked whether they can answer a job, before it is accepted.
         secrets: asked whether they can be granted.
+        egress: asked whether hosts can be allowed.
     """
 
     def __init__(
@@ -52,11 +54,13 @@ class JobService:
         *,
         models: ModelProvider,
         secrets: SecretService,
+        egress: Egress,
     ) -> None:
         self._parts = parts
         self._wake = wake
         self._models = models
         self._secrets = secrets
+        self._egress = egress
 
     async def upload_workspace(self, chunks: AsyncIterator[bytes]) -> Blob:
         """Store a workspace's tar, to be named in a job by its sha256.
@@ -76,8 +80,10 @@ class JobService:
 
         Raises:
             BadRequest: the message says which part can't be, and why.
+            EgressUnavailable: it allows hosts, and nothing here could carry a connection.
         """
         await self._check(spec)
+        spec = replace(spec, allow_hosts=self._egress.allowed(spec.allow_hosts, spec.mode))
         if spec.workspace_sha256 is not None:
             size = await self._parts.blobs.size(spec.workspace_sha256)
             if size is None:

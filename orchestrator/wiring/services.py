@@ -31,7 +31,9 @@ def services_of(base: Base, tools: Tools, jobs: Jobs, gate: OperatorGate) -> App
     """Hand the routes their services."""
     settings, stores = base.settings, base.stores
     budgets = Budgets(stores.jobs)
-    operator_jobs = JobService(jobs.parts, jobs.wake, models=jobs.models, secrets=base.secrets)
+    operator_jobs = JobService(
+        jobs.parts, jobs.wake, models=jobs.models, secrets=base.secrets, egress=jobs.egress
+    )
     agents = AgentDesk(tools.network.agents, tools.agent_file, operator_jobs, base.clock)
     reports = WorkerReports(
         jobs.parts,

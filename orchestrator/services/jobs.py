@@ -205,6 +205,16 @@ class JobService:
             raise NotFound("this job has not uploaded its changes")
         return self._parts.blobs.open(job.changes_sha256)
 
+    def start(self, job: Job, *, offset: int = 0, limit: int | None = None) -> AsyncIterator[bytes]:
+        """The workspace's tar that the job began with, or a part of it.
+
+        Raises:
+            NotFound: it began with nothing.
+        """
+        if job.spec.workspace_sha256 is None:
+            raise NotFound("this job began with an empty workspace")
+        return self._parts.blobs.open(job.spec.workspace_sha256, offset=offset, limit=limit)
+
     async def remove(self, job_id: str) -> None:
         """Forget a job that has ended.
 

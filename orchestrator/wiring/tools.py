@@ -12,6 +12,7 @@ from orchestrator.adapters.embedding.minilm import MiniLmEmbedder
 from orchestrator.adapters.files.watch import WatchedFolders
 from orchestrator.services.agent_file import AgentFile
 from orchestrator.services.agent_search import AgentSearch
+from orchestrator.services.agreements import Agreements
 from orchestrator.services.audit_log import AuditLog
 from orchestrator.services.collaboration_tools import collaboration_tools
 from orchestrator.services.membership import NetworkMembership
@@ -91,8 +92,9 @@ async def open_tools(base: Base) -> Tools:
         by_hand,
         WasmFiles(wasm, outside),
         base.ids,
-        switches=stores.switches,
         tools_dir=settings.tools_dir,
+        agreements=Agreements(settings.home / "agreed"),
+        switches=stores.switches,
     )
     mcp = McpServers(
         await asyncio.to_thread(load_config, settings.mcp_file),

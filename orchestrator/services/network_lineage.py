@@ -12,9 +12,7 @@ from orchestrator.ports.network import NetworkReader
 
 def held_tasks(reader: NetworkReader, actor: Actor) -> list[tuple[TaskId, Lineage]]:
     """The tasks that the actor's instance has accepted and not finished."""
-    return [
-        (task.id, task.lineage) for task in reader.open_tasks() if task.assignee_instance == actor.instance_id
-    ]
+    return [(task.id, task.lineage) for task in reader.tasks_held_by(actor.instance_id)]
 
 
 def held_requests(reader: NetworkReader, actor: Actor, now: datetime) -> list[Lineage]:

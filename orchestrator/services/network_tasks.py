@@ -28,7 +28,7 @@ from orchestrator.ports.network import NetworkReader, NetworkStore, NetworkTrans
 from orchestrator.services.network_lineage import held_requests, held_tasks
 from orchestrator.services.network_members import Refused, accepted, acting_member
 from orchestrator.services.network_notes import tell_other_side
-from orchestrator.services.network_offers import offer_of, offer_waiting
+from orchestrator.services.network_offers import offer_of, offer_waiting, with_room
 from orchestrator.services.network_targets import target_of
 from tool_registry.clock import Clock
 
@@ -93,6 +93,7 @@ class NetworkTasks:
             found = route(need, tx.definitions(), tx.live_instances(), now)
             if refusal := loop(found.wanted, need.not_agents):
                 raise Refused(refusal)
+            found = with_room(tx, found)
             change = created(task, [instance.id for instance in found.instances], found.why_none)
             tx.put_task(change)
             tx.put_deliveries([offer_of(self._ids, task, instance, now) for instance in found.instances])

@@ -25,7 +25,7 @@ result with `is_error`, and `{code, message, ...}`. A call that is repeated with
 _TOOLBOX = """## The agent toolbox
 
 Three tools to find a peer, hand it work and fetch what it answered. A search compares meanings: the vectors of a network's profiles
-are exact and made on this machine, by [a small model](adr/0030-embeddings-on-onnxruntime.md) that is loaded by the first search. It leaves
+are exact and made on this machine, by [a small model](adr/0032-embeddings-on-onnxruntime.md) that is loaded by the first search. It leaves
 out, in this order and before it counts to `top_k`: the caller, humans, agents without an instance that can take work (unless they are
 started by themselves), agents with an unanswered request between them and the caller, and agents that let a request of the caller's
 time out in the last 10 minutes. The message says how many of each. `similarity_score` is calibrated: 0 means nothing, 0.2 is plausible, and

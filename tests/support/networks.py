@@ -128,7 +128,8 @@ class World:
         sent: Callable[[], None] = lambda: None,
     ) -> None:
         self.clock = clock or SetClock()
-        self.service = NetworkService(store, self.clock, ids or CountedIds())
+        self.ids = ids or CountedIds()
+        self.service = NetworkService(store, self.clock, self.ids)
         self.tools = {tool.definition.name: tool for tool in network_tools(self.service)}
         self.search = AgentSearch(
             store,

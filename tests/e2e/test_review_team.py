@@ -64,7 +64,9 @@ def test_a_developer_and_a_reviewer_work_in_two_containers(command_line: Command
     assert {("network_discover", "ok"), ("network_delegate", "ok"), ("network_reply", "ok")} <= set(
         calls["developer"]
     )
-    assert ("network_claim", "tool_error") in calls["reviewer"] or ("network_claim", "error") in calls["reviewer"]
+    assert ("network_claim", "tool_error") in calls["reviewer"] or ("network_claim", "error") in calls[
+        "reviewer"
+    ]
     threads = shown(command_line, "network", "threads")
     said = [
         (one["kind"], one["sender"])

@@ -10,7 +10,13 @@ from pathlib import Path
 import anyio
 from pydantic import JsonValue
 
-from orchestrator.adapters.models.conversation import answers_in, before_answer, newest_result, text_of, value_at
+from orchestrator.adapters.models.conversation import (
+    answers_in,
+    before_answer,
+    newest_result,
+    text_of,
+    value_at,
+)
 from orchestrator.adapters.models.expectations import first_unmet
 from orchestrator.adapters.models.placeholders import fill, fill_text
 from orchestrator.adapters.models.script import Call, Capture, Script, Turn

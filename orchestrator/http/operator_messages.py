@@ -218,6 +218,7 @@ class ToolSummary(BaseModel):
     hosted: bool
     hidden_reason: str
     hidden_because: str
+    problem: str
 
     @classmethod
     def of(cls, view: ToolView) -> ToolSummary:
@@ -235,10 +236,11 @@ class ToolDetail(ToolSummary):
     idempotent: bool
     destructive: bool
     grants: list[str] = []
+    wants: list[str] = []
 
-    def granting(self, grants: Sequence[str]) -> ToolDetail:
-        """The same, with what the tool may reach."""
-        return self.model_copy(update={"grants": list(grants)})
+    def granting(self, grants: Sequence[str], wants: Sequence[str]) -> ToolDetail:
+        """The same, with what the tool may reach, and what it asks for beyond."""
+        return self.model_copy(update={"grants": list(grants), "wants": list(wants)})
 
     @classmethod
     def of(cls, view: ToolView) -> ToolDetail:
@@ -269,6 +271,7 @@ def _summary(view: ToolView) -> dict[str, Any]:
         "hosted": not view.hidden,
         "hidden_reason": view.hidden,
         "hidden_because": view.because,
+        "problem": view.problem,
     }
 
 
@@ -312,6 +315,12 @@ class WasmRequest(OperatorRequest):
     wasm: str
     sidecar: str | None = None
     agreed: bool = False
+
+
+class AgreeRequest(OperatorRequest):
+    """What a WASM tool's file asks for beyond what was agreed to, as a person has seen it."""
+
+    asks: list[str]
 
 
 class SidecarRequest(OperatorRequest):

@@ -35,7 +35,7 @@ class EgressBounds:
     """
 
     tunnels: int = 64
-    all_tunnels: int = 400
+    all_tunnels: int = 256
     idle_s: float = 600.0
     rate_per_s: float = 20.0
     burst: int = 200

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ def test_a_developer_and_a_reviewer_work_in_two_containers(command_line: Command
             **kept,
             **command_line.environment,
             "PORTSIDE_HOME": str(command_line.home),
-            "PORTSIDE": f"{os.path.dirname(sys.executable)}/portside",
+            "PORTSIDE": str(Path(sys.executable).parent / "portside"),
         },
     )
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-2000:]
@@ -64,9 +65,7 @@ def test_a_developer_and_a_reviewer_work_in_two_containers(command_line: Command
     assert {("network_discover", "ok"), ("network_delegate", "ok"), ("network_reply", "ok")} <= set(
         calls["developer"]
     )
-    assert ("network_claim", "tool_error") in calls["reviewer"] or ("network_claim", "error") in calls[
-        "reviewer"
-    ]
+    assert ("network_claim", "error") in calls["reviewer"]
     threads = shown(command_line, "network", "threads")
     said = [
         (one["kind"], one["sender"])

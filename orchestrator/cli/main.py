@@ -13,12 +13,14 @@ from typer.exceptions import TyperException
 from orchestrator.cli import (
     agent_tokens,
     agents_commands,
+    control_commands,
     doctor,
     first_calls,
     image_commands,
     jobs_commands,
     mcp_commands,
     project_commands,
+    representatives_commands,
     run_command,
     secrets_commands,
     serve,
@@ -42,6 +44,16 @@ app.add_typer(secrets_commands.app)
 for command in (agent_tokens.token, agent_tokens.tokens, agent_tokens.revoke):
     agents_commands.app.command(command.__name__)(command)
 app.add_typer(agents_commands.app)
+app.add_typer(representatives_commands.app)
+network = typer.Typer(name="network", help="What happens in a network.", no_args_is_help=True)
+for command in (
+    control_commands.confirmations,
+    control_commands.confirm,
+    control_commands.channel,
+    control_commands.say,
+):
+    network.command(command.__name__)(command)
+app.add_typer(network)
 app.add_typer(image_commands.app)
 app.command("doctor")(doctor.doctor)
 

@@ -88,6 +88,22 @@ class NetworkReader(Protocol):
         """A thread."""
         ...
 
+    def messages_of_thread(self, thread_id: ThreadId) -> list[Message]:
+        """A thread's messages, oldest first."""
+        ...
+
+    def recent_messages(self, limit: int) -> list[Message]:
+        """The newest messages, newest first."""
+        ...
+
+    def recent_changes(self, limit: int) -> list[tuple[TaskId, HistoryEntry]]:
+        """The newest changes of tasks, newest first."""
+        ...
+
+    def recent_traffic(self, limit: int) -> list[tuple[AgentName, AgentName]]:
+        """Sender and recipient of the newest copies of messages, newest first."""
+        ...
+
     def message(self, message_id: MessageId) -> Message | None:
         """A message."""
         ...

@@ -88,7 +88,7 @@ def services_of(base: Base, tools: Tools, jobs: Jobs, gate: OperatorGate) -> App
             clock=base.clock,
         ),
         ready=lambda: _missing(stores, jobs.supervisor),
-        mcp=mcp_of(base, tools, jobs, executions),
+        mcp=mcp_of(base, tools, jobs, executions, operator_jobs),
         ids=base.ids,
     )
 

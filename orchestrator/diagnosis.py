@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -16,13 +17,16 @@ from container.adapters.docker.packages import install_docker
 from container.adapters.docker.private_daemon import PrivateDaemon
 from container.engine.errors import EngineError
 from container.engine.sandbox import WorkerStart
+from orchestrator.adapters.egress.squid import SquidProxy
 from orchestrator.domain.model_choice import NoModelChosen, resolve_model
 from orchestrator.home import prepare_home
+from orchestrator.ports.egress import Carried, ProxyFailed
 from orchestrator.ports.errors import StoreError
 from orchestrator.ports.models import ModelError
 from orchestrator.probe import probe
 from orchestrator.settings import Settings
 from orchestrator.wiring import base, engines
+from orchestrator.wiring.egress import squid_settings
 from orchestrator.wiring.models import check_model
 from tool_registry.context import ToolContext
 from tool_registry.errors import PortsideError
@@ -71,6 +75,7 @@ async def diagnose(settings: Settings) -> AsyncIterator[Finding]:
     yield _good("home", str(settings.home))
     async for finding in _engine(settings):
         yield finding
+    yield await _egress(settings)
     yield await _database(settings)
     yield _model(settings)
     async for finding in _mcp(settings):
@@ -152,6 +157,28 @@ async def _image_and_sandbox(settings: Settings, engine: DockerEngine) -> AsyncI
         return
     for name, fact in facts.items():
         yield _good(name, fact.seen) if fact.good else _bad(name, fact.seen, fact.fix)
+
+
+async def _egress(settings: Settings) -> Finding:
+    """Not everybody allows hosts: without squid all else works."""
+    squid = squid_settings(settings)
+    if missing := squid.missing():
+        return Finding("allowed hosts", Verdict.NOTE, missing)
+    with tempfile.TemporaryDirectory(prefix="portside-") as folder:
+        proxy = SquidProxy(replace(squid, directory=Path(folder)), _unheard)
+        try:
+            await proxy.admit("doctor", ())
+        except ProxyFailed as error:
+            return _bad(
+                "allowed hosts", str(error), "reinstall squid, or name another with PORTSIDE_EGRESS_SQUID"
+            )
+        finally:
+            await proxy.close()
+    return _good("allowed hosts", "squid was started and answered")
+
+
+async def _unheard(_carried: Carried) -> None:
+    """Nobody connects through it."""
 
 
 async def _database(settings: Settings) -> Finding:

@@ -15,6 +15,9 @@ PortsideError (tool_registry.errors)
 ├── JobMismatch          a valid token of another job
 ├── ModelFailed          the model's provider failed after its retries
 ├── EngineDown           no container engine answers
+├── EgressRefused        a job may not have this connection; `cause` says which rule
+├── EgressFailed         it may, and the connection can't be made
+├── EgressUnavailable    what carries connections of jobs is missing or does not answer
 └── HomeTaken            another orchestrator looks after this state directory
 """
 
@@ -126,3 +129,30 @@ class ModelFailed(PortsideError):
         self.retryable = retryable
         self.retry_after_s = retry_after_s
         self.cause = cause
+
+
+class EgressRefused(PortsideError):
+    """A job may not have a connection."""
+
+    code = "egress_refused"
+
+    def __init__(self, message: str, cause: str) -> None:
+        super().__init__(message)
+        self.cause = cause
+
+
+class EgressFailed(PortsideError):
+    """A connection that a job may have can't be made."""
+
+    code = "egress_failed"
+
+    def __init__(self, message: str, cause: str, *, retryable: bool = False) -> None:
+        super().__init__(message)
+        self.cause = cause
+        self.retryable = retryable
+
+
+class EgressUnavailable(PortsideError):
+    """What carries the connections of jobs is missing here, or does not answer."""
+
+    code = "egress_unavailable"

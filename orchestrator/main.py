@@ -16,6 +16,7 @@ from orchestrator.home import operator_token
 from orchestrator.http.app import AppServices, create_app
 from orchestrator.http.auth import OperatorGate
 from orchestrator.http.mcp_route import OVER_TCP, McpRoute, McpServices, nothing_else
+from orchestrator.http.tunnel_door import TunnelDoor
 from orchestrator.services.live_tools import LiveTools
 from orchestrator.services.network_sweep import NetworkSweep
 from orchestrator.settings import Settings
@@ -100,10 +101,11 @@ async def _wire(settings: Settings, outside: Outside, stack: AsyncExitStack) -> 
     jobs = await open_jobs(base, tools, outside)
     services = await _services(base, tools, jobs)
     app = create_app(services)
-    jobs.sockets.serve(app)
+    jobs.sockets.serve(app, TunnelDoor(jobs.tokens, jobs.egress))
     await jobs.supervisor.start()
     stack.push_async_callback(jobs.supervisor.close)
-    sweep = NetworkSweep(tools.network, tools.arrivals.announce)
+    sweep = NetworkSweep(tools.network, tools.arrivals.announce, autostart=jobs.autostart)
+    tools.arrivals.listen(sweep.wake)
     sweep.start()
     stack.push_async_callback(sweep.close)
     in_process = in_process_of(base, tools, jobs, app)

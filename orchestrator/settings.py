@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from orchestrator.domain.egress.addresses import Network, parse_networks
 
 
 def _default_home() -> Path:
@@ -19,7 +22,19 @@ def _absolute(value: object) -> object:
     return Path(value).expanduser().absolute() if isinstance(value, str | Path) else value
 
 
+def _networks(value: object) -> object:
+    return parse_networks(value) if isinstance(value, str) else value
+
+
+def _addresses(value: object) -> object:
+    return (
+        tuple(str(ip_address(one.strip())) for one in value.split(",")) if isinstance(value, str) else value
+    )
+
+
 AbsolutePath = Annotated[Path, NoDecode, BeforeValidator(_absolute)]
+Networks = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_networks)]
+Addresses = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_addresses)]
 
 
 class Settings(BaseSettings):
@@ -33,6 +48,9 @@ class Settings(BaseSettings):
         image: of sandboxes; the worker image that fits this code unless set.
         model: for jobs that name none.
         model_base_url: of an OpenAI-compatible server.
+        egress_allow_private: networks that jobs may reach although they are not public, with commas between.
+        egress_squid: the squid that carries jobs' connections; found by itself unless set.
+        egress_nameservers: addresses of name servers for allowed hosts; the system's unless set.
         listen: HOST:PORT of this machine where agents from outside reach the MCP endpoints.
         session_idle_s: how long a session of such an agent lasts when nothing is heard of it.
         tools_wait_s: how long a job's first catalogue waits for an MCP server, from the server's start.
@@ -55,6 +73,9 @@ class Settings(BaseSettings):
     register_timeout_s: float = Field(default=60.0, gt=0)
     token_lifetime_s: float = Field(default=3600.0, ge=10)
     stop_grace_s: float = Field(default=20.0, ge=0)
+    egress_allow_private: Networks = ()
+    egress_squid: str = ""
+    egress_nameservers: Addresses = ()
     listen: str = ""
     session_idle_s: float = Field(default=600.0, ge=1, le=86_400)
     tools_wait_s: float = Field(default=10.0, ge=0, le=25)
@@ -95,6 +116,11 @@ class Settings(BaseSettings):
     def cache_dir(self) -> Path:
         """What can be made again."""
         return self.home / "cache"
+
+    @property
+    def egress_dir(self) -> Path:
+        """Squid's configuration, pid and messages."""
+        return self.home / "egress"
 
     @property
     def engine_dir(self) -> Path:

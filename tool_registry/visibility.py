@@ -15,6 +15,7 @@ class ToolState(StrEnum):
     ACTIVE = "active"
     DISABLED = "disabled"
     NEEDS_SCHEMA = "needs_schema"
+    NEEDS_CONSENT = "needs_consent"
     FAILED_TO_LOAD = "failed_to_load"
 
 
@@ -27,6 +28,7 @@ class HiddenReason(StrEnum):
     SOURCE_NOT_HOSTED = "source_not_hosted"
     DISABLED = "disabled"
     NEEDS_SCHEMA = "needs_schema"
+    NEEDS_CONSENT = "needs_consent"
     FAILED_TO_LOAD = "failed_to_load"
     APPROVAL_REQUIRED = "approval_required"
     NOT_GRANTED = "not_granted"
@@ -39,6 +41,7 @@ HIDDEN_BECAUSE: dict[HiddenReason, str] = {
     HiddenReason.SOURCE_NOT_HOSTED: "tools of its source are never hosted",
     HiddenReason.DISABLED: "an operator disabled it",
     HiddenReason.NEEDS_SCHEMA: "it has no usable schema; give it one by an override file",
+    HiddenReason.NEEDS_CONSENT: "it asks for what nobody agreed to; read it with 'portside tools approve'",
     HiddenReason.FAILED_TO_LOAD: "it failed to load",
     HiddenReason.APPROVAL_REQUIRED: "it needs approval; grant it to a job by name (--tool-grant)",
     HiddenReason.NOT_GRANTED: "it needs approval, and this job was not granted it (--tool-grant)",
@@ -47,6 +50,7 @@ HIDDEN_BECAUSE: dict[HiddenReason, str] = {
 _STATE_REASONS = {
     ToolState.DISABLED: HiddenReason.DISABLED,
     ToolState.NEEDS_SCHEMA: HiddenReason.NEEDS_SCHEMA,
+    ToolState.NEEDS_CONSENT: HiddenReason.NEEDS_CONSENT,
     ToolState.FAILED_TO_LOAD: HiddenReason.FAILED_TO_LOAD,
 }
 # Which tools each kind of caller reaches, by the surface that a tool is for.

@@ -126,6 +126,10 @@ class HttpRate(Strict):
     calls: int = Field(gt=0)
     per_s: float = Field(gt=0, allow_inf_nan=False, strict=False)
 
+    def within(self, other: HttpRate) -> bool:
+        """Whether it never allows a request that the other does not."""
+        return self.calls <= other.calls and self.calls / self.per_s <= other.calls / other.per_s
+
 
 class HttpGrant(Strict):
     """Requests through the host."""

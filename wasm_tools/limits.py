@@ -44,7 +44,7 @@ class Limits:
         """For `schema()` and `description()`, which compute nothing; time for a slow machine's start."""
         return replace(
             self,
-            timeout_s=5.0,
+            timeout_s=10.0,
             result_bytes=256 * 1024,
             log_lines=min(self.log_lines, 100),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -65,6 +65,7 @@ async def load_wasm_tool(
     host: Hosts | None = None,
     outside: Outside = Outside(),  # noqa: B008 - frozen
     ceiling: Limits = Limits(),  # noqa: B008 - frozen
+    agreed: bytes | None = None,
 ) -> Offer:
     """Load one component. Never raises for what the file or its sidecar hold.
 
@@ -78,10 +79,16 @@ async def load_wasm_tool(
         host: in place of the host that its sidecar's grants make.
         outside: what its grants lead to.
         ceiling: limits that a sidecar can only lower.
+        agreed: the sidecar that was agreed to, b"" for none; one that asks for more gives an offer in the
+            state `NEEDS_CONSENT`, and nothing of the component runs. Without it nothing needs consent.
     """
     sidecar = Sidecar(version=1)
     try:
         sidecar = await asyncio.to_thread(read_sidecar, sidecar_path(path))
+        if beyond := () if agreed is None else sidecar.beyond(_agreed(agreed)):
+            return _unloaded(
+                path, ToolState.NEEDS_CONSENT, f"{sidecar_path(path).name} {_beyond(path, beyond)}"
+            )
         limits = sidecar.lowered(ceiling)
         wasm = await asyncio.to_thread(read_component, path)
         guest = await runtime.prepare(wasm)
@@ -140,14 +147,21 @@ class WasmFiles:
         self._runtime = runtime
         self._outside = outside
 
-    async def load(self, path: Path) -> Offer:
+    async def load(self, path: Path, *, agreed: bytes | None = None) -> Offer:
         """As `load_wasm_tool`."""
-        return await load_wasm_tool(path, self._runtime, outside=self._outside)
+        return await load_wasm_tool(path, self._runtime, outside=self._outside, agreed=agreed)
 
     def asks(self, sidecar: bytes) -> tuple[str, ...]:
         """What a sidecar grants, one line each; nothing where it can't be followed, which loading says."""
         try:
             return parse_sidecar(sidecar).asks()
+        except BadSidecar:
+            return ()
+
+    def beyond(self, sidecar: bytes, agreed: bytes) -> tuple[str, ...]:
+        """What a sidecar asks for beyond one that was agreed to; as `asks`, where it can't be followed."""
+        try:
+            return parse_sidecar(sidecar).beyond(_agreed(agreed)) if sidecar else ()
         except BadSidecar:
             return ()
 
@@ -224,6 +238,23 @@ def _traits(path: Path, sidecar: Sidecar, limits: Limits) -> ToolTraits:
     )
 
 
+def _agreed(data: bytes) -> Sidecar:
+    """What was agreed to, maybe under another version of this program: nothing, where it can't be read."""
+    try:
+        return parse_sidecar(data)
+    except BadSidecar:
+        return Sidecar(version=1)
+
+
+def _beyond(path: Path, lines: Sequence[str]) -> str:
+    more = "; ".join(lines)
+    return f"asks for what was not agreed to: {more}; read it, then type: portside tools approve {path.stem}"
+
+
 def _failed(path: Path, reason: str) -> Offer:
+    return _unloaded(path, ToolState.FAILED_TO_LOAD, reason)
+
+
+def _unloaded(path: Path, state: ToolState, reason: str) -> Offer:
     traits = ToolTraits(source=ToolSource.WASM, owner=path.name, original_name=path.stem)
-    return Offer(UnloadedTool(path.stem, traits, reason), ToolState.FAILED_TO_LOAD, reason)
+    return Offer(UnloadedTool(path.stem, traits, reason), state, reason)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from wasm_tools.grants import Grants, Strict
+from wasm_tools.grants import Grants, HttpRate, Strict
 from wasm_tools.limits import Limits
 
 _MAX_BYTES = 512 * 1024
@@ -61,6 +61,20 @@ class Sidecar(Grants):
     def overrides_schema(self) -> bool:
         """Whether the file gives a schema at all, be it null."""
         return "parameters" in self.model_fields_set
+
+    def beyond(self, agreed: Sidecar) -> tuple[str, ...]:
+        """What it asks for beyond one that was agreed to, a line for each thing.
+
+        Limits are left out: none goes beyond the operator's own.
+        """
+        before = set(agreed.asks())
+        lines = [line for line in self.asks() if line not in before]
+        if agreed.approval == "always" and self.approval == "never":
+            lines.append("be called without the approval that it needed")
+        rate = agreed.http.rate_limit
+        if rate is not None and not (self.http.rate_limit or HttpRate(calls=2**62, per_s=1)).within(rate):
+            lines.append(f"send more than {rate.calls} requests in {rate.per_s:g} s")
+        return tuple(lines)
 
     def lowered(self, ceiling: Limits) -> Limits:
         """The limits of the tool's calls.

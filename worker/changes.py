@@ -10,39 +10,17 @@ import base64
 import hashlib
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
 
-from worker.errors import ChangesFailed
+from worker.git import Git, said
 
 _CHUNK_BYTES = 1024 * 1024
-_ERROR_CHARS = 500
-# Above every .gitattributes of the workspace: bytes are recorded as they are and shown as they are.
 # What a killed writer of the file tools leaves: new content not yet in place, old content set aside.
 _RESIDUES = [f".portside-{'[0-9a-f]' * 16}.{end}" for end in ("tmp", "bak")]
-_ATTRIBUTES = "* -text -filter -ident -working-tree-encoding !eol !diff !merge\n"
-_CONFIG = {
-    "core.autocrlf": "false",
-    "core.safecrlf": "false",
-    "core.fileMode": "true",
-    "core.symlinks": "true",
-    "core.hooksPath": "/dev/null",
-    "core.attributesFile": "/dev/null",
-    "core.excludesFile": "/dev/null",
-    "core.fsmonitor": "false",
-    "core.untrackedCache": "false",
-    "core.precomposeUnicode": "false",
-    "core.protectNTFS": "false",
-    "gc.auto": "0",
-    "diff.algorithm": "histogram",
-    "diff.renames": "true",
-    "diff.renameLimit": "2000",
-    "advice.addEmbeddedRepo": "false",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +47,7 @@ class Baseline:
 
     def __init__(self, workspace: Path, state_dir: Path) -> None:
         self._workspace = workspace
-        self._git_dir = state_dir / "baseline.git"
+        self._git = Git(state_dir / "baseline.git", workspace)
         self._patch = state_dir / "changes.patch"
 
     async def take(self) -> None:
@@ -101,19 +79,14 @@ class Baseline:
         return Patch(self._patch, digest, size, 0)
 
     def _take(self) -> None:
-        shutil.rmtree(self._git_dir, ignore_errors=True)
-        self._git_dir.parent.mkdir(parents=True, exist_ok=True)
-        self._git("init", "--quiet", "--bare", "--template=", str(self._git_dir), placed=False)
-        info = self._git_dir / "info"
-        info.mkdir(exist_ok=True)
-        (info / "attributes").write_text(_ATTRIBUTES, encoding="ascii")
-        (info / "exclude").write_text("\n".join([*_RESIDUES, ""]), encoding="ascii")
+        shutil.rmtree(self._git.git_dir, ignore_errors=True)
+        self._git.init(excluded="\n".join([*_RESIDUES, ""]))
         self._add(_files(self._workspace, b""))
         tree = self._git("write-tree").decode().strip()
-        (self._git_dir / "baseline").write_text(tree, encoding="ascii")
+        (self._git.git_dir / "baseline").write_text(tree, encoding="ascii")
 
     def _diff(self) -> Patch:
-        recorded = self._git_dir / "baseline"
+        recorded = self._git.git_dir / "baseline"
         if not recorded.exists():
             return self._nothing()
         tree = recorded.read_text(encoding="ascii")
@@ -137,13 +110,13 @@ class Baseline:
 
     def _add_present(self) -> str:
         """Bring the index up to the workspace; repositories inside it count as plain folders."""
-        added = self._run("add", "--all", "--ignore-errors", "--", ".")
+        added = self._git.run("add", "--all", "--ignore-errors", "--", ".")
         for folder in self._gitlinks():
             self._git("update-index", "--force-remove", "-z", "--stdin", stdin=folder + b"\0")
             self._add(_files(self._workspace, folder))
         if added.returncode == 0:
             return ""
-        return added.stderr.decode("utf-8", "replace").strip()[:_ERROR_CHARS]
+        return said(added)
 
     def _gitlinks(self) -> Sequence[bytes]:
         lines = self._git("ls-files", "-z", "--stage").split(b"\0")
@@ -151,48 +124,6 @@ class Baseline:
 
     def _add(self, names: Iterator[bytes]) -> None:
         self._git("update-index", "-z", "--add", "--stdin", stdin=b"".join(name + b"\0" for name in names))
-
-    def _git(
-        self, *arguments: str, stdin: bytes = b"", output: int = subprocess.PIPE, placed: bool = True
-    ) -> bytes:
-        done = self._run(*arguments, stdin=stdin, output=output, placed=placed)
-        if done.returncode != 0:
-            said = done.stderr.decode("utf-8", "replace").strip()[:_ERROR_CHARS]
-            raise ChangesFailed(f"git {arguments[0]} failed ({done.returncode}): {said}")
-        return done.stdout or b""
-
-    def _run(
-        self, *arguments: str, stdin: bytes = b"", output: int = subprocess.PIPE, placed: bool = True
-    ) -> subprocess.CompletedProcess[bytes]:
-        where = [f"--git-dir={self._git_dir}", f"--work-tree={self._workspace}"] if placed else []
-        settings = [part for key, value in _CONFIG.items() for part in ("-c", f"{key}={value}")]
-        try:
-            return subprocess.run(
-                ["git", *where, *settings, *arguments],
-                cwd=self._workspace,
-                env=_environment(self._git_dir.parent),
-                input=stdin,
-                stdout=output,
-                stderr=subprocess.PIPE,
-                check=False,
-            )
-        except OSError as error:
-            raise ChangesFailed(f"git can't be started: {error.strerror}") from error
-
-
-def _environment(home: Path) -> dict[str, str]:
-    """Nothing of the caller's but the path: no configuration, no prompts, no locale."""
-    return {
-        "PATH": os.environ.get("PATH", os.defpath),
-        "HOME": str(home),
-        "LC_ALL": "C",
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": "/dev/null",
-        "GIT_ATTR_NOSYSTEM": "1",
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_LITERAL_PATHSPECS": "1",
-    }
 
 
 def _files(workspace: Path, below: bytes) -> Iterator[bytes]:

@@ -14,9 +14,18 @@ _INSTRUCTIONS_HEADER = (
 )
 
 
+_NO_NETWORK = "There is no network. Only the tools you are given reach outside."
+_HOSTS = (
+    "Your commands reach these hosts over HTTP and HTTPS, through the proxy that HTTP_PROXY and HTTPS_PROXY"
+    " name: {hosts}. No other host can be reached, and names are not resolved in the container. Your tools"
+    " reach outside too."
+)
+
+
 def opening(job: JobDescription, workspace: str, instructions: Sequence[str]) -> list[Message]:
     """System message, toolset instructions as one message of their own (when there are any), the task."""
-    system = prompt("system").replace("{workspace}", workspace)
+    network = _HOSTS.replace("{hosts}", ", ".join(job.allow_hosts)) if job.allow_hosts else _NO_NETWORK
+    system = prompt("system").replace("{workspace}", workspace).replace("{network}", network)
     if job.system_prompt:
         system = f"{system}\n\n{job.system_prompt.strip()}"
     messages = [Message(role="system", content=system)]

@@ -6,19 +6,25 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from tool_registry.errors import PortsideError
 from worker.clock import SystemClock
 from worker.hardening import HardeningFailed, harden
-from worker.run import HostedWorker, LocalTools, run_until_done
+from worker.run import Granted, HostedWorker, LocalTools, run_until_done
 from worker.settings import SettingsError, read_settings
 from worker.tools.local_tools import local_tools
 
 
-def _local_tools(workspace: Path, credentials: Mapping[str, str], output_dir: Path) -> LocalTools:
-    return local_tools(workspace, credentials=credentials, clock=SystemClock(), output_dir=output_dir)
+def _local_tools(workspace: Path, granted: Granted, output_dir: Path) -> LocalTools:
+    return local_tools(
+        workspace,
+        credentials=granted.environment,
+        clock=SystemClock(),
+        output_dir=output_dir,
+        refusals=granted.refusals,
+    )
 
 
 def run_process(argv: Sequence[str]) -> int:

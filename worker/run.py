@@ -6,8 +6,9 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -22,6 +23,8 @@ from worker.archive import unpack
 from worker.changes import Baseline, Patch
 from worker.client import WorkerClient
 from worker.command.session import CommandSession, CommandSettings
+from worker.egress.line import EgressLine
+from worker.egress.proxy import EgressProxy
 from worker.errors import WorkspaceError, job_is_over
 from worker.explainer import SubprocessExplainer
 from worker.loop import LoopEnd
@@ -55,13 +58,26 @@ class LocalTools(Protocol):
         ...
 
 
-ToolFactory = Callable[[Path, Mapping[str, str], Path], LocalTools]
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """What a job's commands were given.
+
+    Attributes:
+        environment: variables: granted secrets, and the proxy to allowed hosts.
+        refusals: why connections were refused since it was asked last.
+    """
+
+    environment: Mapping[str, str]
+    refusals: Callable[[], list[str]] = list[str]
+
+
+ToolFactory = Callable[[Path, Granted, Path], LocalTools]
 
 
 class HostedWorker:
     """Runs one job against an orchestrator.
 
-    `make_tools(workspace, credentials, output_dir)` makes the local tools.
+    `make_tools(workspace, granted, output_dir)` makes the local tools.
     """
 
     def __init__(self, settings: Settings, make_tools: ToolFactory, clock: Clock) -> None:
@@ -73,6 +89,7 @@ class HostedWorker:
         self._baseline: Baseline | None = None
         self._session: Session | CommandSession | None = None
         self._line: Upstream | None = None
+        self._way_out: EgressLine | None = None
         self._conversing = False
         self._work: asyncio.Task[LoopEnd] | None = None
 
@@ -103,6 +120,9 @@ class HostedWorker:
                 renew=client.renew_token,
                 clock=self._clock,
                 outage_s=self._settings.outage_s,
+            )
+            self._way_out = EgressLine(
+                self._settings.socket, token, renew=client.renew_token, clock=self._clock
             )
             renewal = asyncio.create_task(self._renew(client, token))
             try:
@@ -146,20 +166,41 @@ class HostedWorker:
         baseline = self._baseline = Baseline(workspace, self._settings.state_dir)
         await client.status(StatusReport(state="starting", iteration=0))
         credentials = {one.env_var: one.value for one in await client.credentials()}
-        session = self._session = self._assemble(job, client, workspace, credentials)
-        client.notice = session.events.warn
-        await self._fill(client, workspace, baseline, session)
-        local = self._make_tools(workspace, credentials, self._settings.output_dir)
-        self._conversing = True
+        redactor = Redactor(credentials, patterns=False)
+        async with self._granted(job, credentials) as granted:
+            session = self._session = self._assemble(job, client, workspace, granted, redactor)
+            client.notice = session.events.warn
+            await self._fill(client, workspace, baseline, session)
+            local = self._make_tools(workspace, granted, self._settings.output_dir)
+            self._conversing = True
+            try:
+                return await session.run(local.tools)
+            finally:
+                await local.close()
+
+    @asynccontextmanager
+    async def _granted(self, job: JobDescription, credentials: Mapping[str, str]) -> AsyncGenerator[Granted]:
+        """What the commands are given; every connection ends with the context."""
+        if not job.allow_hosts:
+            yield Granted(credentials)
+            return
+        assert self._way_out is not None
+        proxy = EgressProxy(self._way_out)
+        await proxy.open()
         try:
-            return await session.run(local.tools)
+            yield Granted({**proxy.environment(), **credentials}, proxy.refusals)
         finally:
-            await local.close()
+            await proxy.close()
 
     def _assemble(
-        self, job: JobDescription, client: WorkerClient, workspace: Path, credentials: Mapping[str, str]
+        self,
+        job: JobDescription,
+        client: WorkerClient,
+        workspace: Path,
+        granted: Granted,
+        redactor: Redactor,
     ) -> Session | CommandSession:
-        settings, redactor = self._settings, Redactor(credentials, patterns=False)
+        settings = self._settings
         if job.command is not None:
             assert self._line is not None
             return CommandSession(
@@ -168,7 +209,7 @@ class HostedWorker:
                 self._line,
                 CommandSettings(
                     workspace=workspace,
-                    environment=child_environment(os.environ, credentials),
+                    environment=child_environment(os.environ, granted.environment),
                     attempt=settings.attempt,
                     output_dir=settings.output_dir,
                     bridge=settings.bridge,

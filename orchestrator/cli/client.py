@@ -15,6 +15,7 @@ from orchestrator.cli.failures import CommandFailed
 from orchestrator.settings import Settings
 
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
+_PART_BYTES = 16 * 1024 * 1024
 _CHUNK_BYTES = 256 * 1024
 _KNOCK_S = 5.0
 _SILENCE_S = 60.0  # the stream says every ten seconds that it lives
@@ -33,6 +34,7 @@ class OperatorClient:
     """Asks an orchestrator.
 
     Attributes:
+        settings: of the home that it belongs to.
         embedded: the orchestrator lives in this process, and ends with it.
 
     Raises:
@@ -43,6 +45,7 @@ class OperatorClient:
     def __init__(
         self, settings: Settings, transport: httpx.AsyncBaseTransport, *, where: str, embedded: bool
     ) -> None:
+        self.settings = settings
         self.embedded = embedded
         self._where = where
         self._transport = transport
@@ -117,6 +120,19 @@ class OperatorClient:
         """A GET's bytes."""
         answer = await self._send("GET", path, timeout=_SILENCE_S)
         return answer.content
+
+    async def download(self, path: str, to: Path) -> None:
+        """Write a GET's bytes to a file, a part at a time: an application in this process answers whole."""
+        part, offset = await self._part(path, 0), 0
+        with to.open("wb") as file:
+            while part:
+                file.write(part)
+                offset += len(part)
+                part = await self._part(path, offset)
+
+    async def _part(self, path: str, offset: int) -> bytes:
+        params = {"offset": offset, "limit": _PART_BYTES}
+        return (await self._send("GET", path, params=params, timeout=_SILENCE_S)).content
 
     async def events(self, job_id: str, *, after: int = 0) -> AsyncGenerator[dict[str, Any]]:
         """A job's timeline as it grows; ends when the job has ended, or the orchestrator has."""

@@ -12,7 +12,7 @@ from orchestrator.cli.output import Output
 from orchestrator.cli.visible import one_line
 
 
-def agreed_to(name: str, asks: Sequence[str], output: Output, *, yes: bool) -> bool:
+def agreed_to(name: str, asks: Sequence[str], output: Output, *, yes: bool, done: str = "added") -> bool:
     """Show what is asked for and have it agreed to; nothing asked needs no answer.
 
     Raises:
@@ -26,7 +26,7 @@ def agreed_to(name: str, asks: Sequence[str], output: Output, *, yes: bool) -> b
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise CommandFailed(f"{name} was not added: nobody is there to agree; read the list, then add --yes")
+        raise CommandFailed(f"{name} was not {done}: nobody is there to agree; read the list, then add --yes")
     if not typer.confirm("Grant it all of this?", err=True):
-        raise CommandFailed(f"{name} was not added")
+        raise CommandFailed(f"{name} was not {done}")
     return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ from orchestrator.cli.failures import CommandFailed
 from orchestrator.cli.invocation import AsJson, finish, settings_from_environment
 from orchestrator.cli.job_ids import SHORT, job_named
 from orchestrator.cli.output import Output
-from orchestrator.cli.patch import apply_patch
+from orchestrator.cli.patch import apply_patch, in_words
 from orchestrator.cli.run_command import existing
 from orchestrator.cli.session import Needs, desk_for, orchestrator_for
 from orchestrator.cli.summary import calls_of, calls_table, table
@@ -169,9 +170,10 @@ def diff(job: JobArg, as_json: AsJson = False) -> None:
 def apply(
     job: JobArg,
     workspace: Annotated[Path, typer.Option(help="Where the workspace came from.")] = Path(),
+    check: Annotated[bool, typer.Option("--check", help="Only say whether and how it would go.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Apply a job's changes to a directory: all of them, or none."""
+    """Apply a job's changes to a directory, merged with yours: all of them, or none."""
     settings, output = settings_from_environment(), Output(as_json)
     directory = existing(workspace) or Path.cwd()
 
@@ -179,10 +181,10 @@ def apply(
         async with desk_for(settings, output.say) as client:
             found = await job_named(client, job)
             patch = await _patch(client, found)
-        apply_patch(patch, directory)
-        changed = bool(patch.strip())
-        done = f"applied to {directory}" if changed else "the job changed no files"
-        output.show({"job_id": found["id"], "workspace": str(directory), "changed": changed}, done)
+            asked = runs.application(client, found["id"], patch, directory, output, check=check)
+            applied = await apply_patch(settings, asked)
+        said = {"job_id": found["id"], "workspace": str(directory), "changed": bool(applied.files)}
+        output.show({**said, **asdict(applied), "check": check}, in_words(applied, asked))
 
     finish(work())
 

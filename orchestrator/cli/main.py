@@ -19,6 +19,7 @@ from orchestrator.cli import (
     image_commands,
     jobs_commands,
     mcp_commands,
+    network_commands,
     project_commands,
     representatives_commands,
     run_command,
@@ -45,15 +46,14 @@ for command in (agent_tokens.token, agent_tokens.tokens, agent_tokens.revoke):
     agents_commands.app.command(command.__name__)(command)
 app.add_typer(agents_commands.app)
 app.add_typer(representatives_commands.app)
-network = typer.Typer(name="network", help="What happens in a network.", no_args_is_help=True)
 for command in (
     control_commands.confirmations,
     control_commands.confirm,
     control_commands.channel,
     control_commands.say,
 ):
-    network.command(command.__name__)(command)
-app.add_typer(network)
+    network_commands.app.command(command.__name__)(command)
+app.add_typer(network_commands.app)
 app.add_typer(image_commands.app)
 app.command("doctor")(doctor.doctor)
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from orchestrator.cli.client import OperatorClient
+from orchestrator.cli.client import ApiProblem, OperatorClient
 from orchestrator.cli.failures import JOB_FAILED
 from orchestrator.cli.output import Output
-from orchestrator.cli.patch import apply_patch
+from orchestrator.cli.patch import Application, apply_patch, in_words
 from orchestrator.cli.summary import calls_of, calls_table
 from orchestrator.cli.visible import one_line, visible
 from orchestrator.cli.workspace import pack
@@ -66,9 +66,24 @@ async def conclude(
     else:
         _show(job, events, patch, output)
     if done and request.apply and request.workspace is not None:
-        apply_patch(patch, request.workspace)
-        output.say(f"applied to {request.workspace}")
+        asked = application(client, job["id"], patch, request.workspace, output)
+        output.say(in_words(await apply_patch(client.settings, asked), asked))
     return 0 if done else JOB_FAILED
+
+
+def application(
+    client: OperatorClient, job_id: str, patch: bytes, directory: Path, output: Output, *, check: bool = False
+) -> Application:
+    """A job's patch for a directory, with the job's start to be had when it is needed."""
+
+    async def start(to: Path) -> None:
+        try:
+            await client.download(f"/api/v1/jobs/{job_id}/workspace", to)
+        except ApiProblem as problem:
+            if problem.body.get("code") != "not_found":
+                raise
+
+    return Application(job_id, patch, directory, start, output.say, check=check)
 
 
 def _show(job: dict[str, Any], events: list[dict[str, Any]], patch: bytes, output: Output) -> None:

@@ -17,6 +17,7 @@ from orchestrator.cli.output import Output
 from orchestrator.cli.secrets_commands import secret_grants
 from orchestrator.cli.session import Needs, orchestrator_for, running
 from orchestrator.cli.watching import see_to_end
+from orchestrator.domain.egress.patterns import PatternRefused, parse_patterns
 from orchestrator.domain.jobs import JobMode
 from orchestrator.domain.model_choice import SCRIPTED, NoModelChosen, resolve_model
 from orchestrator.settings import Settings
@@ -39,6 +40,10 @@ def run(
     ] = "never",
     secret: Annotated[
         list[str] | None, typer.Option(metavar="NAME=ENV_VAR", help="Secret for the agent's commands.")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATTERN", help="Host for its commands: example.org, *.example.org, host:8443."),
     ] = None,
     timeout: Annotated[float, typer.Option(help="Seconds.")] = 3600.0,
     memory: Annotated[str, typer.Option(help="Such as 2g; the default is 2 GiB.")] = "",
@@ -74,6 +79,7 @@ def run(
         "grants": tool_grant or [],
         "coerce": coerce,
         "secrets": secret_grants(secret or []),
+        "allow_hosts": allowed_hosts(allow_host or [], mode),
         "timeout_s": timeout,
         "max_iterations": max_iterations,
         "max_tokens": max_tokens,
@@ -113,7 +119,26 @@ async def _detached(settings: Settings, request: runs.RunRequest, output: Output
 
 def _needs(request: runs.RunRequest) -> Needs:
     body = request.body
-    return Needs(engine=body["mode"] == JobMode.HOSTED, model=body["model"] or body["default_model"])
+    return Needs(
+        engine=body["mode"] == JobMode.HOSTED,
+        model=body["model"] or body["default_model"],
+        egress=bool(body["allow_hosts"]),
+    )
+
+
+def allowed_hosts(patterns: list[str], mode: JobMode) -> list[str]:
+    """The patterns as they are kept.
+
+    Raises:
+        UsageMistake: one of them names no host, or the job has no container.
+    """
+    try:
+        parsed = parse_patterns(patterns)
+    except PatternRefused as error:
+        raise UsageMistake(f"--allow-host: {error}") from None
+    if parsed and mode is JobMode.IN_PROCESS:
+        raise UsageMistake("--allow-host is for jobs in a container; an in-process job runs no commands")
+    return [str(pattern) for pattern in parsed]
 
 
 def existing(workspace: Path | None) -> Path | None:

@@ -39,11 +39,13 @@ class Needs:
         engine: a container engine that answers, and the worker image on it.
         model: one that can answer here; "" for none.
         tools: every MCP server has answered or failed, within ten seconds.
+        egress: what carries connections to allowed hosts.
     """
 
     engine: bool = True
     model: str = ""
     tools: bool = True
+    egress: bool = False
 
 
 async def running(settings: Settings) -> bool:
@@ -157,12 +159,15 @@ async def make_ready(settings: Settings, say: Say, needs: Needs) -> None:
 async def _ready(settings: Settings, say: Say, needs: Needs) -> DockerEngine:
     """Everything that can fail before anything runs; answers the engine."""
     from orchestrator.wiring import engines  # takes a second; a running orchestrator needs none of it
+    from orchestrator.wiring.egress import check_egress
     from orchestrator.wiring.models import check_model
 
     try:
         prepare_home(settings.home)
         if needs.model:
             check_model(settings, needs.model)
+        if needs.egress:
+            check_egress(settings)
         engine = await engines.open_engine(settings, needed=needs.engine)
         try:
             if needs.engine and not settings.image:

@@ -37,6 +37,7 @@ class TimelinePrinter:
             "log": self._log,
             "output": self._output,
             "model": self._model,
+            "egress": self._egress,
         }
 
     def show(self, event: dict[str, Any]) -> None:
@@ -108,6 +109,17 @@ class TimelinePrinter:
             said += ", streamed" if data["whole"] else ", broken off"
         used = f", {data['input_tokens']:,} tokens in, {data['output_tokens']:,} out"
         return text.append(f"{said}{used}, {data['duration_ms']:,} ms", style="dim")
+
+    def _egress(self, data: dict[str, Any]) -> Text:
+        made = data["outcome"] == "carried"
+        text = Text("network    ", style="green" if made else "red")
+        text.append(one_line(f"{data['host']}:{data['port']}"), style="bold").append(" ")
+        if not made:
+            return text.append(
+                f"{data['outcome']}: {one_line(str(data['cause'])).replace('_', ' ')}", style="red"
+            )
+        bytes_ = f"{data['sent_bytes']:,} bytes out, {data['received_bytes']:,} in"
+        return text.append(f"{bytes_}, {data['duration_ms']:,} ms", style="dim")
 
 
 def _end_of(text: str) -> str:

@@ -24,6 +24,7 @@ from orchestrator.cli.visible import one_line, visible
 from orchestrator.domain.shaping.family import FAMILIES
 
 app = typer.Typer(name="tools", help="The tool registry.", no_args_is_help=True)
+_UNUSABLE = frozenset({"failed_to_load", "needs_schema", "needs_consent"})
 _CALL_S = 3700.0
 _ADD_S = 120.0
 
@@ -66,10 +67,13 @@ def show(name: str, as_json: AsJson = False) -> None:
             ("approval", tool["approval"]),
             ("policy", ", ".join(_policy(tool))),
             ("may", "; ".join(tool["grants"]) or "reach nothing"),
+            ("asks to", "; ".join(tool["wants"])),
+            ("not in use", tool["problem"]),
             ("description", tool["description"]),
         )
         if tool["source"] != "wasm":
             facts = tuple(fact for fact in facts if fact[0] != "may")
+        facts = tuple(fact for fact in facts if fact[1] or fact[0] not in {"asks to", "not in use"})
         lines = [f"{label:<15} {one_line(value, 2000)}" for label, value in facts]
         schema = visible(json.dumps(tool["parameters"], ensure_ascii=False, indent=2))
         verdicts = checked.get(tool["name"], [])
@@ -175,6 +179,26 @@ def add(
 
 
 @app.command()
+def approve(
+    name: str,
+    yes: Annotated[bool, typer.Option("--yes", help="Agree to what it asks for.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Agree to what a WASM tool's changed capabilities file asks for; says first what that is."""
+    settings, output = settings_from_environment(), Output(as_json)
+
+    async def work() -> None:
+        async with desk_for(settings, output.say, tools=True) as client:
+            path = f"/api/v1/tools/{_name(name)}"
+            tool: dict[str, Any] = await client.get(path)
+            agreed_to(name, tool["wants"], output, yes=yes, done="approved")
+            tool = await client.post(f"{path}/agree", {"asks": tool["wants"]}, timeout_s=_ADD_S)
+        output.show(tool, f"{tool['name']} may {'; '.join(tool['grants']) or 'reach nothing'}")
+
+    finish(work())
+
+
+@app.command()
 def remove(name: str, as_json: AsJson = False) -> None:
     """Remove a WASM tool with its files."""
     settings, output = settings_from_environment(), Output(as_json)
@@ -237,9 +261,9 @@ async def _unusable(client: OperatorClient, names: list[str]) -> dict[str, str]:
     """Tools that no provider is ever shown, each with the reason."""
     tools: list[dict[str, Any]] = await client.get("/api/v1/tools")
     return {
-        one["name"]: one["reason"] or one["state"]
+        one["name"]: one["problem"] or one["reason"] or one["state"]
         for one in tools
-        if one["state"] in {"failed_to_load", "needs_schema"} and (not names or one["name"] in names)
+        if (one["problem"] or one["state"] in _UNUSABLE) and (not names or one["name"] in names)
     }
 
 
@@ -257,7 +281,10 @@ def _base64(file: Path) -> str:
 
 
 def _row(tool: dict[str, Any], explain: bool) -> tuple[str | Text, ...]:
-    if tool["hosted"]:
+    if tool["hosted"] and tool["problem"]:
+        reason = f"yes, as before its change: {tool['problem']}"
+        verdict = Text(one_line(reason if explain else "yes, as before its change"), style="yellow")
+    elif tool["hosted"]:
         verdict = Text("yes", style="green")
     else:
         reason = f"no: {tool['hidden_reason']}: {tool['hidden_because']}"

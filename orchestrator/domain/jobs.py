@@ -69,6 +69,7 @@ class JobSpec:
         grants: approval-gated tools that this job may use.
         coerce_safe: arguments that are text where no text may stand are read as the value they spell.
         secrets: secret name to environment variable of the job's child processes.
+        allow_hosts: patterns of the hosts that its commands may reach; none are no network at all.
         timeout_s: from the start of the container.
         max_iterations: model requests that are answered, at most.
         max_tokens: of all its model requests, input and output together; None is no limit.
@@ -95,6 +96,7 @@ class JobSpec:
     workspace_sha256: str | None = None
     workspace_bytes: int | None = None
     coerce_safe: bool = False
+    allow_hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from orchestrator.services.jobs import JobService
 from orchestrator.services.timeline import Timeline
 
 _MAX_CALLS = 5_000
+_MAX_OFFSET = 2**62
 _KEEPALIVE_S = 10.0
 _LAST_WORD_S = 0.2
 
@@ -114,6 +115,15 @@ def _read_routes(router: APIRouter, services: OperatorServices) -> None:
     async def get_diff(job_id: str) -> Response:
         job = await jobs.get(job_id)
         return StreamingResponse(jobs.changes(job), media_type="text/x-diff")
+
+    @router.get("/jobs/{job_id}/workspace", summary="What the job began with (tar), or a part of it")
+    async def get_start(
+        job_id: str,
+        offset: Annotated[int, Query(ge=0, le=_MAX_OFFSET)] = 0,
+        limit: Annotated[int | None, Query(ge=1, le=_MAX_OFFSET)] = None,
+    ) -> Response:
+        start = jobs.start(await jobs.get(job_id), offset=offset, limit=limit)
+        return StreamingResponse(start, media_type="application/x-tar")
 
     @router.get("/jobs/{job_id}/calls", summary="The job's tool calls and their verdicts")
     async def get_calls(job_id: str) -> list[CallView]:

@@ -36,6 +36,7 @@ class JobRequest(OperatorRequest):
     grants: list[str] = Field(default_factory=list[str], max_length=100)
     coerce: Literal["never", "safe"] = "never"
     secrets: dict[str, str] = Field(default_factory=dict[str, str], max_length=20)
+    allow_hosts: list[str] = Field(default_factory=list[str], max_length=100)
     timeout_s: float = Field(default=3600.0, gt=0, le=86_400)
     max_iterations: int = Field(default=200, ge=1, le=10_000)
     max_tokens: int | None = Field(default=None, ge=1)
@@ -58,6 +59,7 @@ class JobRequest(OperatorRequest):
             grants=frozenset(self.grants),
             coerce_safe=self.coerce == "safe",
             secrets=dict(self.secrets),
+            allow_hosts=tuple(self.allow_hosts),
             timeout_s=self.timeout_s,
             max_iterations=self.max_iterations,
             max_tokens=self.max_tokens,
@@ -98,6 +100,7 @@ class JobView(BaseModel):
     grants: list[str]
     coerce: Literal["never", "safe"]
     secrets: dict[str, str]
+    allow_hosts: list[str]
     created_at: datetime
     registered_at: datetime | None
     deadline_at: datetime | None
@@ -132,6 +135,7 @@ class JobView(BaseModel):
             grants=sorted(spec.grants),
             coerce="safe" if spec.coerce_safe else "never",
             secrets=dict(spec.secrets),
+            allow_hosts=list(spec.allow_hosts),
             created_at=job.created_at,
             registered_at=job.registered_at,
             deadline_at=job.deadline_at,
@@ -214,6 +218,7 @@ class ToolSummary(BaseModel):
     hosted: bool
     hidden_reason: str
     hidden_because: str
+    problem: str
 
     @classmethod
     def of(cls, view: ToolView) -> ToolSummary:
@@ -231,10 +236,11 @@ class ToolDetail(ToolSummary):
     idempotent: bool
     destructive: bool
     grants: list[str] = []
+    wants: list[str] = []
 
-    def granting(self, grants: Sequence[str]) -> ToolDetail:
-        """The same, with what the tool may reach."""
-        return self.model_copy(update={"grants": list(grants)})
+    def granting(self, grants: Sequence[str], wants: Sequence[str]) -> ToolDetail:
+        """The same, with what the tool may reach, and what it asks for beyond."""
+        return self.model_copy(update={"grants": list(grants), "wants": list(wants)})
 
     @classmethod
     def of(cls, view: ToolView) -> ToolDetail:
@@ -265,6 +271,7 @@ def _summary(view: ToolView) -> dict[str, Any]:
         "hosted": not view.hidden,
         "hidden_reason": view.hidden,
         "hidden_because": view.because,
+        "problem": view.problem,
     }
 
 
@@ -308,6 +315,12 @@ class WasmRequest(OperatorRequest):
     wasm: str
     sidecar: str | None = None
     agreed: bool = False
+
+
+class AgreeRequest(OperatorRequest):
+    """What a WASM tool's file asks for beyond what was agreed to, as a person has seen it."""
+
+    asks: list[str]
 
 
 class SidecarRequest(OperatorRequest):

@@ -16,6 +16,7 @@ from orchestrator.http.contract_messages import ToolStatsView
 from orchestrator.http.gated import gated
 from orchestrator.http.operator_mcp import add_mcp_routes
 from orchestrator.http.operator_messages import (
+    AgreeRequest,
     CheckRequest,
     ProviderView,
     SidecarRequest,
@@ -26,7 +27,7 @@ from orchestrator.http.operator_messages import (
 )
 from orchestrator.ports.tool_sources import McpControl
 from orchestrator.services.statistics import Statistics
-from orchestrator.services.tool_desk import ToolDesk
+from orchestrator.services.tool_desk import ToolDesk, ToolView
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ def tools_router(services: ToolServices) -> APIRouter:
     router = APIRouter(prefix="/api/v1", tags=["tools"], route_class=gated(services.gate))
     _stats_routes(router, services.statistics)
     _tool_routes(router, services.desk)
+    _wasm_routes(router, services.desk)
     add_mcp_routes(router, services.mcp)
     return router
 
@@ -66,7 +68,7 @@ def _tool_routes(router: APIRouter, desk: ToolDesk) -> None:
 
     @router.get("/tools/{name}", summary="One tool as models see it")
     async def get_tool(name: str) -> ToolDetail:
-        return ToolDetail.of(desk.view(name)).granting(await desk.granted(name))
+        return await _detail(desk, desk.view(name))
 
     @router.post("/tools/check", summary="How each provider family sees the tools")
     async def check(asked: CheckRequest) -> dict[str, list[ProviderView]]:
@@ -86,19 +88,30 @@ def _tool_routes(router: APIRouter, desk: ToolDesk) -> None:
     async def disable(name: str) -> ToolSummary:
         return ToolSummary.of(await desk.set_enabled(name, enabled=False))
 
+    @router.delete("/tools/{name}", status_code=204, summary="Remove a WASM tool")
+    async def delete(name: str) -> None:
+        await desk.remove(name)
+
+
+def _wasm_routes(router: APIRouter, desk: ToolDesk) -> None:
     @router.put("/tools/wasm/{stem}", status_code=201, summary="Take a WASM tool in")
     async def put_wasm(stem: str, asked: WasmRequest) -> ToolDetail:
         sidecar = None if asked.sidecar is None else _bytes(asked.sidecar)
         view = await desk.add_wasm(stem, _bytes(asked.wasm), sidecar, agreed=asked.agreed)
-        return ToolDetail.of(view).granting(await desk.granted(view.entry.name))
+        return await _detail(desk, view)
 
     @router.post("/tools/wasm/asks", summary="What a WASM tool's sidecar asks for")
     async def post_asks(asked: SidecarRequest) -> list[str]:
         return list(desk.asks(_bytes(asked.sidecar)))
 
-    @router.delete("/tools/{name}", status_code=204, summary="Remove a WASM tool")
-    async def delete(name: str) -> None:
-        await desk.remove(name)
+    @router.post("/tools/{name}/agree", summary="Agree to what a changed capabilities file asks for")
+    async def post_agree(name: str, asked: AgreeRequest) -> ToolDetail:
+        return await _detail(desk, await desk.agree(name, asked.asks))
+
+
+async def _detail(desk: ToolDesk, view: ToolView) -> ToolDetail:
+    name = view.entry.name
+    return ToolDetail.of(view).granting(await desk.granted(name), await desk.wants(name))
 
 
 def _bytes(text: str) -> bytes:

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from orchestrator.errors import ModelFailed
+from orchestrator.errors import EgressFailed, EgressRefused, ModelFailed
 from orchestrator.ports.errors import OwnerMissing, StoreUnavailable
 from tool_registry.errors import CallError, PortsideError, ToolNotHosted
 from worker.protocol.problems import MEDIA_TYPE, STATUS, Problem, ProblemError
@@ -38,6 +38,9 @@ _TITLES = {
     "job_not_active": "The job has ended",
     "budget_exhausted": "The job's budget is used up",
     "model_error": "The model's provider failed",
+    "egress_refused": "This host can't be reached by the job",
+    "egress_failed": "The connection can't be made",
+    "egress_unavailable": "Allowed hosts can't be reached from here",
     "not_ready": "The service can't work now",
     "internal": "Something broke inside",
 }
@@ -63,6 +66,8 @@ def problem_of(error: PortsideError | StoreUnavailable | OwnerMissing) -> dict[s
         }
     if isinstance(error, ToolNotHosted):
         fields["reason"] = error.reason
+    if isinstance(error, EgressRefused | EgressFailed):
+        fields["cause"] = error.cause
     if isinstance(error, ModelFailed):
         fields |= {"retry_after_s": error.retry_after_s, "cause": error.cause}
     return problem(error.code, error.message, status=status, **fields)

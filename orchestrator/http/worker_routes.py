@@ -205,6 +205,7 @@ def _description(job: Job) -> JobDescription:
         model=spec.model or None,
         system_prompt=spec.system_prompt,
         coerce="safe" if spec.coerce_safe else "never",
+        allow_hosts=list(spec.allow_hosts),
         limits=JobLimits(
             max_iterations=spec.max_iterations, deadline_at=job.deadline_at, max_tokens=spec.max_tokens
         ),

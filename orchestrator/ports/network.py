@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Protocol, TypeVar
 
@@ -19,6 +19,8 @@ from orchestrator.domain.network.identities import (
     TaskId,
     ThreadId,
 )
+from orchestrator.domain.network.launches import AgentLaunch
+from orchestrator.domain.network.task_states import TaskState
 from orchestrator.domain.network.tasks import HistoryEntry, Task, TaskChange
 from orchestrator.domain.network.threads import Delivery, Message, Thread
 
@@ -38,6 +40,14 @@ class NetworkReader(Protocol):
 
     def definition(self, name: AgentName) -> AgentDefinition | None:
         """The agent of a (normal) name."""
+        ...
+
+    def launch(self, agent: AgentName) -> AgentLaunch | None:
+        """The last time that an agent was started for its work."""
+        ...
+
+    def task_counts(self) -> dict[TaskState, int]:
+        """How many tasks are in each state; states without any are left out."""
         ...
 
     def live_instances(self) -> list[Instance]:
@@ -64,8 +74,24 @@ class NetworkReader(Protocol):
         """Tasks, those changed last first; of one resource, when one is given."""
         ...
 
+    def tasks_in(self, states: Collection[TaskState], limit: int) -> list[Task]:
+        """Tasks in one of these states, those changed last first."""
+        ...
+
     def open_tasks(self) -> list[Task]:
         """Tasks that are not in a terminal state, oldest first."""
+        ...
+
+    def pending_tasks(self, wanted: Collection[str], limit: int, *, skip: int = 0) -> list[Task]:
+        """Pending tasks that wait for one of these (see `routing.wanted_key`), oldest first."""
+        ...
+
+    def offered_tasks(self) -> list[Task]:
+        """Tasks that are offered to somebody, oldest first."""
+        ...
+
+    def tasks_held_by(self, instance_id: InstanceId) -> list[Task]:
+        """Unfinished tasks that an instance has accepted, oldest first."""
         ...
 
     def claim(self, claim_id: ClaimId) -> Claim | None:
@@ -88,8 +114,16 @@ class NetworkReader(Protocol):
         """A thread."""
         ...
 
+    def threads(self, limit: int) -> list[Thread]:
+        """Threads, the youngest first."""
+        ...
+
     def messages_of_thread(self, thread_id: ThreadId) -> list[Message]:
         """A thread's messages, oldest first."""
+        ...
+
+    def thread_length(self, thread_id: ThreadId) -> int:
+        """How many signed messages were stored in a thread."""
         ...
 
     def recent_messages(self, limit: int) -> list[Message]:
@@ -159,6 +193,10 @@ class NetworkTransaction(NetworkReader, Protocol):
         """
         ...
 
+    def put_launch(self, launch: AgentLaunch) -> None:
+        """Store an agent's launch."""
+        ...
+
     def put_task(self, change: TaskChange) -> None:
         """Store a task and add to its history."""
         ...
@@ -180,7 +218,7 @@ class NetworkTransaction(NetworkReader, Protocol):
         ...
 
     def add_message(self, message: Message) -> None:
-        """Store a message."""
+        """Store a message of a stored thread as the thread's next one, signed."""
         ...
 
     def put_deliveries(self, deliveries: Sequence[Delivery]) -> None:

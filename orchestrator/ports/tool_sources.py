@@ -12,12 +12,22 @@ from tool_registry.registry import Offer
 class WasmLoader(Protocol):
     """Makes tools of WASM components."""
 
-    async def load(self, path: Path) -> Offer:
-        """Load one file; what is wrong with it is the offer's reason, never an exception."""
+    async def load(self, path: Path, *, agreed: bytes | None = None) -> Offer:
+        """Load one file; what is wrong with it is the offer's reason, never an exception.
+
+        Args:
+            path: the component; its sidecar lies beside it.
+            agreed: the sidecar that was agreed to, b"" for none. One that asks for more gives an offer in the
+                state `NEEDS_CONSENT`. Without it nothing needs consent.
+        """
         ...
 
     def asks(self, sidecar: bytes) -> Sequence[str]:
         """What a sidecar grants, a line for each thing a person agrees to; none of one that is broken."""
+        ...
+
+    def beyond(self, sidecar: bytes, agreed: bytes) -> Sequence[str]:
+        """What a sidecar asks for beyond one that was agreed to; none of one that is broken."""
         ...
 
 

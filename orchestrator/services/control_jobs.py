@@ -26,8 +26,8 @@ from tool_registry.clock import Clock
 Params = dict[str, Any]
 SERVE = (
     "You were started to serve as the agent {agent!r} of a network. Read network_inbox: do what you are "
-    "asked and the tasks that you take, answer with network_reply, report with network_task_update. Finish when "
-    "nothing is left."
+    "asked and the tasks that you take, answer with network_reply, report with network_task_update. Finish "
+    "when nothing is left."
 )
 _MAX_JOBS = 10_000
 _UNDER_WAY = frozenset({JobState.QUEUED, JobState.STARTING, JobState.RUNNING})

@@ -15,6 +15,7 @@ from orchestrator.ports.ids import Ids
 from orchestrator.ports.jobs import JobStore
 from orchestrator.ports.models import ModelError, ModelProvider
 from orchestrator.services.active_jobs import ActiveJobs
+from orchestrator.services.egress import Egress
 from orchestrator.services.secrets import SecretService
 from orchestrator.services.timeline import Timeline
 from tool_registry.clock import Clock
@@ -43,6 +44,7 @@ class JobService:
         wake: called after a change that the supervisor should look at.
         models: asked whether they can answer a job, before it is accepted.
         secrets: asked whether they can be granted.
+        egress: asked whether hosts can be allowed.
     """
 
     def __init__(
@@ -52,11 +54,13 @@ class JobService:
         *,
         models: ModelProvider,
         secrets: SecretService,
+        egress: Egress,
     ) -> None:
         self._parts = parts
         self._wake = wake
         self._models = models
         self._secrets = secrets
+        self._egress = egress
 
     async def upload_workspace(self, chunks: AsyncIterator[bytes]) -> Blob:
         """Store a workspace's tar, to be named in a job by its sha256.
@@ -71,13 +75,20 @@ class JobService:
                 f"the workspace has more than {error.limit_bytes:,} bytes; leave large files out (.gitignore)"
             ) from None
 
-    async def create(self, spec: JobSpec) -> Job:
+    async def create(self, spec: JobSpec, *, job_id: str | None = None) -> Job:
         """Accept a job; it starts when there is room.
 
+        Args:
+            spec: what is asked for.
+            job_id: its id, when that was decided before; a new one else.
+
         Raises:
+            AlreadyExists: there is a job of this id.
             BadRequest: the message says which part can't be, and why.
+            EgressUnavailable: it allows hosts, and nothing here could carry a connection.
         """
         await self._check(spec)
+        spec = replace(spec, allow_hosts=self._egress.allowed(spec.allow_hosts, spec.mode))
         if spec.workspace_sha256 is not None:
             size = await self._parts.blobs.size(spec.workspace_sha256)
             if size is None:
@@ -85,7 +96,7 @@ class JobService:
             spec = replace(spec, workspace_bytes=size)
         parts = self._parts
         job = Job(
-            id=JobId(parts.ids.new()),
+            id=JobId(job_id or parts.ids.new()),
             spec=spec,
             state=JobState.QUEUED,
             created_at=parts.clock.now(),
@@ -134,6 +145,10 @@ class JobService:
         if job is None:
             raise NotFound(f"there is no job {job_id[:80]!r}")
         return job
+
+    async def find(self, job_id: str) -> Job | None:
+        """One job; None when there is none."""
+        return await self._parts.store.get(JobId(job_id))
 
     async def ended(self, job_id: str) -> bool:
         """Whether it has ended; a job that was removed has."""
@@ -198,6 +213,16 @@ class JobService:
         if job.changes_sha256 is None:
             raise NotFound("this job has not uploaded its changes")
         return self._parts.blobs.open(job.changes_sha256)
+
+    def start(self, job: Job, *, offset: int = 0, limit: int | None = None) -> AsyncIterator[bytes]:
+        """The workspace's tar that the job began with, or a part of it.
+
+        Raises:
+            NotFound: it began with nothing.
+        """
+        if job.spec.workspace_sha256 is None:
+            raise NotFound("this job began with an empty workspace")
+        return self._parts.blobs.open(job.spec.workspace_sha256, offset=offset, limit=limit)
 
     async def remove(self, job_id: str) -> None:
         """Forget a job that has ended.

@@ -16,6 +16,7 @@ from orchestrator.domain.jobs import Job, JobId, JobState
 from orchestrator.domain.plan import Launch, sandbox_name
 from orchestrator.ports.errors import StoreError
 from orchestrator.ports.sockets import JobSockets
+from orchestrator.services.egress import Egress
 from orchestrator.services.jobs import JobParts
 from orchestrator.services.tokens import TokenService
 from tool_registry.errors import PortsideError
@@ -53,12 +54,14 @@ class Launcher:
         engine: SandboxEngine,
         tokens: TokenService,
         sockets: JobSockets,
+        egress: Egress,
         settings: LaunchSettings,
     ) -> None:
         self._parts = parts
         self._engine = engine
         self._tokens = tokens
         self._sockets = sockets
+        self._egress = egress
         self._settings = settings
 
     async def launch(self, action: Launch) -> None:
@@ -110,6 +113,7 @@ class Launcher:
         start = await self._ready_start(job)
         if start is None or await self._cancelled(job.id):
             return None
+        await self._egress.admit(job)
         token = self._tokens.issue(job, job.attempt)
         directory = await self._sockets.open(job.id, token.token)
         if await self._cancelled(job.id):

@@ -7,6 +7,7 @@ made goes from one tar into another, and links go as links.
 from __future__ import annotations
 
 import io
+import shutil
 import tarfile
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
@@ -136,8 +137,12 @@ class _Pulled(io.RawIOBase):
         return await anext(self._pieces, b"")
 
 
-def only_file(tar: IO[bytes]) -> IO[bytes] | None:
-    """The content of the one regular file of a tar; None when there is none."""
-    with tarfile.open(fileobj=tar, mode="r:") as archive:
+def only_file(packed: IO[bytes], out: IO[bytes]) -> bool:
+    """Write the content of the one regular file of a tar; False when there is none."""
+    with tarfile.open(fileobj=packed, mode="r:") as archive:
         member = archive.next()
-        return None if member is None or not member.isreg() else archive.extractfile(member)
+        file = None if member is None or not member.isreg() else archive.extractfile(member)
+        if file is None:
+            return False
+        shutil.copyfileobj(file, out, _BUFFER_BYTES)
+        return True

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from orchestrator.domain.network.agents import AgentDefinition, AgentKind, Instance, InstanceState
-from orchestrator.domain.network.identities import AgentName, InstanceId
+from orchestrator.domain.network.identities import AgentName, InstanceId, NetworkName
 from orchestrator.domain.network.refusals import Refusal, not_found
 from orchestrator.domain.network.tasks import Task
 from orchestrator.ports.ids import Ids
@@ -18,7 +18,7 @@ from orchestrator.services.network_directory import NetworkDirectory
 from orchestrator.services.network_inbox import NetworkInbox
 from orchestrator.services.network_mail import NetworkMail
 from orchestrator.services.network_members import Refused, agent_name, network_name
-from orchestrator.services.network_offers import offer_waiting, unassigned
+from orchestrator.services.network_offers import movable, offer_waiting
 from orchestrator.services.network_tasks import NetworkTasks
 from tool_registry.clock import Clock
 
@@ -187,9 +187,16 @@ class NetworkService:
         changed: list[Task] = []
         for network in await self._store.networks():
             # Most looks find nothing to do, and then keep nobody from writing.
-            if await self._store.read(network, unassigned):
+            if await self._movable_in(network):
                 changed += await self._store.change(network, self._offer_waiting)
         return changed
+
+    async def movable(self) -> list[Task]:
+        """Tasks that a look would look at, of all networks."""
+        return [task for network in await self._store.networks() for task in await self._movable_in(network)]
+
+    async def _movable_in(self, network: NetworkName) -> list[Task]:
+        return await self._store.read(network, lambda reader: movable(reader, self._clock.now()))
 
     def _offer_waiting(self, tx: NetworkTransaction) -> list[Task]:
         return offer_waiting(tx, self._ids, self._clock.now())

@@ -151,7 +151,7 @@ class NetworkMail:
     ) -> Sent:
         tx.put_thread(accepted(spoken_in(thread, actor, recipients)))
         deliveries = [self._copy(message, recipient, message.created_at) for recipient in recipients]
-        tx.add_message(message)
+        tx.add_message(replace(message, recipients=tuple(recipients)))
         tx.put_deliveries(deliveries)
         return Sent(message, deliveries)
 

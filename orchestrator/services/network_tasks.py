@@ -27,7 +27,7 @@ from orchestrator.ports.ids import Ids
 from orchestrator.ports.network import NetworkReader, NetworkStore, NetworkTransaction
 from orchestrator.services.network_members import Refused, accepted, acting_member
 from orchestrator.services.network_notes import tell_other_side
-from orchestrator.services.network_offers import offer_of, offer_waiting
+from orchestrator.services.network_offers import offer_of, offer_waiting, with_room
 from orchestrator.services.network_targets import target_of
 from tool_registry.clock import Clock
 
@@ -91,6 +91,7 @@ class NetworkTasks:
             found = route(need, tx.definitions(), tx.live_instances(), now)
             if refusal := loop(found.wanted, need.not_agents):
                 raise Refused(refusal)
+            found = with_room(tx, found)
             change = created(task, [instance.id for instance in found.instances], found.why_none)
             tx.put_task(change)
             tx.put_deliveries([offer_of(self._ids, task, instance, now) for instance in found.instances])
@@ -169,9 +170,7 @@ class NetworkTasks:
 
 def _held(reader: NetworkReader, actor: Actor) -> list[tuple[TaskId, Lineage]]:
     """What the actor has accepted and not finished."""
-    return [
-        (task.id, task.lineage) for task in reader.open_tasks() if task.assignee_instance == actor.instance_id
-    ]
+    return [(task.id, task.lineage) for task in reader.tasks_held_by(actor.instance_id)]
 
 
 def _is_cancelled(reader: NetworkReader, task_id: TaskId) -> bool:

@@ -7,7 +7,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
@@ -18,25 +18,23 @@ from anyio.to_thread import run_sync
 
 from container.engine.errors import EngineError, EngineUnavailable
 from container.engine.port import SandboxEngine
-from container.engine.sandbox import SandboxRef, SandboxSpec, SandboxState, WorkerStart
+from container.engine.sandbox import SandboxRef, WorkerStart
 from orchestrator.domain.jobs import Job
 from orchestrator.domain.plan import sandbox_name
 from orchestrator.ports.blobs import Blob, BlobStore, BlobTooLarge
 from orchestrator.ports.errors import StoreUnavailable
 from orchestrator.services.launching import LABEL_ATTEMPT, LABEL_INSTANCE, LABEL_JOB
-from orchestrator.services.left_files import LeftBounds, NotRecoverable, bring_out, only_file
+from orchestrator.services.left_files import LeftBounds, NotRecoverable, bring_out
 from orchestrator.services.reports import MAX_CHANGES_BYTES
+from orchestrator.services.sealed_programs import Program, SealedPrograms, write
 from orchestrator.services.timeline import Timeline
 
 _log = structlog.get_logger(__name__)
-ARGUMENTS = ("-m", "worker.recovery", "/run/portside", "/workspace")
+MODULE = "worker.recovery"
+PATCH = "changes.patch"
 _WORKSPACE = "/workspace"
-_PATCH = "/workspace/changes.patch"
-_DEADLINE_S = 600.0
-_POLL_S = 0.1
 _AT_ONCE = 2
 _NAMED = 20
-_SAID_BYTES = 16_384
 _CHUNK_BYTES = 256 * 1024
 
 
@@ -81,6 +79,7 @@ class Recovery:
         self._blobs = blobs
         self._timeline = timeline
         self._engine = engine
+        self._programs = SealedPrograms(engine, settings.start_in)
         self._settings = settings
         self._turn = asyncio.Semaphore(_AT_ONCE)
 
@@ -114,64 +113,28 @@ class Recovery:
         await run_sync((folder / "left-out.json").write_text, json.dumps(left.left_out))
         if job.spec.workspace_sha256 is not None:
             try:
-                await _write(self._blobs.open(job.spec.workspace_sha256), folder / "start.tar")
+                await write(self._blobs.open(job.spec.workspace_sha256), folder / "start.tar")
             except KeyError:
                 raise NotRecoverable("the workspace that it began with is not stored any more") from None
-        async with self._comparison(job, folder) as (comparing, said):
-            patch = await self._store(comparing, folder)
+        async with self._programs.run(self._comparison(job, folder)) as (comparing, said):
+            await self._programs.fetch(comparing, PATCH, folder / PATCH, most=MAX_CHANGES_BYTES)
+        with await run_sync((folder / PATCH).open, "rb") as file:
+            patch = await self._blobs.put(_chunks(file), limit_bytes=MAX_CHANGES_BYTES)
         await self._tell(job, left.left_out, said)
         return Recovered(patch, "its changes were recovered" if patch.size_bytes else "")
 
-    @asynccontextmanager
-    async def _comparison(self, job: Job, folder: Path) -> AsyncGenerator[tuple[SandboxRef, dict[str, Any]]]:
-        """A sandbox that has made the patch, and what it said; removed at the end.
-
-        It carries its job's labels: one that a killed orchestrator leaves goes when the job has ended.
-        """
-        start = await self._settings.start_in("")
-        spec = SandboxSpec(
+    def _comparison(self, job: Job, folder: Path) -> Program:
+        """It carries its job's labels: one that a killed orchestrator leaves goes when the job has ended."""
+        return Program(
             name=f"{sandbox_name(job.id, job.attempt)}-changes-{uuid4().hex[:8]}",
-            image=start.image,
-            command=(*start.python, *ARGUMENTS),
-            env=start.env,
-            kit=start.kit,
+            module=MODULE,
             labels={
                 LABEL_INSTANCE: self._settings.instance,
                 LABEL_JOB: job.id,
                 LABEL_ATTEMPT: str(job.attempt),
             },
-            socket_dir=folder,
-            deadline_s=_DEADLINE_S,
-            stop_grace_s=1.0,
+            given=folder,
         )
-        ref = await self._engine.launch(spec)
-        try:
-            yield ref, await self._result(ref)
-        finally:
-            with suppress(EngineError):  # the next look takes it away
-                await self._engine.remove(ref)
-
-    async def _result(self, ref: SandboxRef) -> dict[str, Any]:
-        status = await self._engine.inspect(ref)
-        while status.state not in {SandboxState.EXITED, SandboxState.GONE}:
-            await asyncio.sleep(_POLL_S)
-            status = await self._engine.inspect(ref)
-        said = (
-            "" if status.state is SandboxState.GONE else await self._engine.logs(ref, tail_bytes=_SAID_BYTES)
-        )
-        if status.exit_code != 0:
-            last = said.strip().splitlines()[-1:] or [f"exit code {status.exit_code}"]
-            raise EngineError(f"the comparison failed: {last[0][:500]}")
-        return json.loads(said)
-
-    async def _store(self, ref: SandboxRef, folder: Path) -> Blob:
-        packed = folder / "patch.tar"
-        await _write(self._engine.collect(ref, _PATCH), packed, most=MAX_CHANGES_BYTES + 1024 * 1024)
-        with packed.open("rb") as tar:
-            file = await run_sync(only_file, tar)
-            if file is None:
-                raise EngineError("the comparison left no patch")
-            return await self._blobs.put(_chunks(file), limit_bytes=MAX_CHANGES_BYTES)
 
     async def _tell(self, job: Job, left_out: list[str], said: dict[str, Any]) -> None:
         lines = {
@@ -210,17 +173,6 @@ def _make_folder(parent: Path) -> Path:
     folder = Path(tempfile.mkdtemp(dir=parent))
     folder.chmod(0o755)
     return folder
-
-
-async def _write(pieces: AsyncIterator[bytes], to: Path, *, most: int | None = None) -> None:
-    size = 0
-    with await run_sync(to.open, "wb") as file:
-        await run_sync(to.chmod, 0o644)
-        async for piece in pieces:
-            size += len(piece)
-            if most is not None and size > most:
-                raise BlobTooLarge(most)
-            await run_sync(file.write, piece)
 
 
 async def _chunks(file: IO[bytes]) -> AsyncIterator[bytes]:

@@ -31,6 +31,7 @@ from orchestrator.domain.plan import (
 from orchestrator.ports.errors import StoreError
 from orchestrator.ports.membership import Membership
 from orchestrator.ports.sockets import JobSockets
+from orchestrator.services.egress import Egress
 from orchestrator.services.jobs import JobParts
 from orchestrator.services.launching import LABEL_ATTEMPT, LABEL_INSTANCE, LABEL_JOB, Launcher
 from orchestrator.services.recovery import Recovered, Recovery, with_recovered
@@ -74,6 +75,7 @@ class Supervisor:
         recovery: Recovery,
         sockets: JobSockets,
         membership: Membership,
+        egress: Egress,
         settings: SupervisorSettings,
     ) -> None:
         self._parts = parts
@@ -82,6 +84,7 @@ class Supervisor:
         self._recovery = recovery
         self._sockets = sockets
         self._membership = membership
+        self._egress = egress
         self._settings = settings
         self._hint = asyncio.Event()
         self._busy: dict[str, asyncio.Task[None]] = {}
@@ -180,6 +183,7 @@ class Supervisor:
             for action in plan(jobs, observed, now, since=self._since, busy=busy, rules=rules):
                 if not final or isinstance(action, Remove):
                     self._begin(action)
+            await self._egress.keep(jobs)
             await self._close_sockets(jobs, observed)
         except StoreError as error:
             _log.warning("store_unreachable", reason=str(error))

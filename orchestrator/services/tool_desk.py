@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from orchestrator.ports.audit import OPERATOR_JOB
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.tool_sources import WasmLoader
 from orchestrator.ports.tool_switches import ToolSwitches
+from orchestrator.services.agreements import Agreements
 from orchestrator.services.tool_files import Loaded, fingerprints, move_pair, pair, remove_pair, write_pair
 from tool_registry.context import ToolContext
 from tool_registry.execution import ToolExecutor
@@ -29,6 +30,7 @@ from tool_registry.tool import ToolSource
 from tool_registry.visibility import HIDDEN_BECAUSE, Hidden, ToolState, hosted_visibility
 
 _FILE_STEM = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_IN_USE = frozenset({ToolState.ACTIVE, ToolState.DISABLED})
 _log = structlog.get_logger(__name__)
 
 
@@ -39,11 +41,13 @@ class ToolView:
     Attributes:
         hidden: the reason's name; "" when they see it.
         because: the reason in words, with what can be done.
+        problem: why a change of its file is not in use, and the tool is as it was; "" when there is none.
     """
 
     entry: Entry
     hidden: str
     because: str = ""
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,7 @@ class ToolDesk:
         executor: runs calls by hand, without the hosted view.
         switches: remembers what is disabled.
         tools_dir: WASM tools and their sidecars.
+        agreements: what of them was agreed to.
     """
 
     def __init__(
@@ -70,8 +75,9 @@ class ToolDesk:
         wasm: WasmLoader,
         ids: Ids,
         *,
-        switches: ToolSwitches,
         tools_dir: Path,
+        agreements: Agreements,
+        switches: ToolSwitches,
     ) -> None:
         self._registry = registry
         self._executor = executor
@@ -79,13 +85,15 @@ class ToolDesk:
         self._ids = ids
         self._switches = switches
         self._tools_dir = tools_dir
+        self._agreements = agreements
         self._changing = asyncio.Lock()
         self._loaded: dict[Path, Loaded] = {}
 
     async def refresh(self) -> None:
         """Bring the registry up to the tools directory: load what is new or changed, drop what is gone.
 
-        A bad file is registered as failed. A call that runs goes on with the tool as it was.
+        A bad file is registered as failed; a change that can't be used leaves the tool as it was and is its
+        problem. A call that runs goes on with the tool as it was.
         """
         async with self._changing:
             found = await asyncio.to_thread(fingerprints, self._tools_dir)
@@ -97,17 +105,31 @@ class ToolDesk:
                 if path not in self._loaded or self._loaded[path].fingerprint != found[path]
             ]
             for path, offer in zip(changed, await self._load_all(changed), strict=True):
+                if offer.state is not ToolState.ACTIVE and self._serves(path):
+                    self._loaded[path] = replace(
+                        self._loaded[path], fingerprint=found[path], problem=offer.reason
+                    )
+                    _log.warning("tool_change_not_taken", file=path.name, reason=offer.reason)
+                    continue
                 replaced = self._registry.replace(offer.tool.traits.owner, [offer])
                 self._loaded[path] = Loaded(found[path], offer.tool.traits.owner)
                 for refused in replaced.refused:
                     _log.warning("tool_refused", file=path.name, reason=refused.error.message)
 
     async def _load_all(self, paths: Sequence[Path]) -> list[Offer]:
-        return list(await asyncio.gather(*(self._wasm.load(path) for path in paths)))
+        agreed = [await asyncio.to_thread(self._agreements.of, path.stem) for path in paths]
+        loads = (self._wasm.load(path, agreed=one) for path, one in zip(paths, agreed, strict=True))
+        return list(await asyncio.gather(*loads))
+
+    def _serves(self, path: Path) -> bool:
+        """Whether jobs may be using what was loaded from a file before."""
+        before = self._loaded.get(path)
+        entries = self._registry.entries() if before else ()
+        return any(before and one.traits.owner == before.owner and one.state in _IN_USE for one in entries)
 
     def views(self) -> list[ToolView]:
         """Every tool, sorted by name."""
-        return [_view(entry) for entry in self._registry.entries()]
+        return [self._view(entry) for entry in self._registry.entries()]
 
     def view(self, name: str) -> ToolView:
         """One tool.
@@ -115,7 +137,7 @@ class ToolDesk:
         Raises:
             NotFound: there is none of this name.
         """
-        return _view(self._entry(name))
+        return self._view(self._entry(name))
 
     def check(
         self, names: Sequence[str], families: Sequence[Family] = FAMILIES
@@ -159,11 +181,54 @@ class ToolDesk:
         Raises:
             NotFound: there is none of this name.
         """
+        found = await self._sidecars(name)
+        if found is None or self._entry(name).state is ToolState.NEEDS_CONSENT:
+            return ()
+        sidecar, agreed = found
+        return self.asks(agreed if self._wasm.beyond(sidecar, agreed) else sidecar)
+
+    async def wants(self, name: str) -> tuple[str, ...]:
+        """What a WASM tool's file asks for beyond what was agreed to.
+
+        Raises:
+            NotFound: there is none of this name.
+        """
+        found = await self._sidecars(name)
+        return () if found is None else tuple(self._wasm.beyond(*found))
+
+    async def agree(self, name: str, lines: Sequence[str]) -> ToolView:
+        """Take a tool's file as it is now: a person has seen what it asks for.
+
+        Args:
+            name: of the tool.
+            lines: what was seen, as `wants` says it.
+
+        Raises:
+            NotFound: there is none of this name.
+            ConsentMissing: it asks for something else; nothing changed.
+        """
+        async with self._changing:
+            owner = self._entry(name).traits.owner
+            path = self._tools_dir / owner
+            found = await self._sidecars(name)
+            wants = () if found is None else tuple(self._wasm.beyond(*found))
+            if found is not None and wants:
+                if wants != tuple(lines):
+                    raise ConsentMissing(f"{name} asks to {'; '.join(wants)}; agree to that", asks=wants)
+                await asyncio.to_thread(self._agreements.keep, path.stem, found[0])
+                if path in self._loaded:
+                    self._loaded[path] = replace(self._loaded[path], fingerprint=())
+        await self.refresh()
+        now = [one.name for one in self._registry.entries() if one.traits.owner == owner]
+        return self.view(name if name in now or not now else now[0])
+
+    async def _sidecars(self, name: str) -> tuple[bytes, bytes] | None:
+        """A WASM tool's sidecar, and the one that was agreed to."""
         entry = self._entry(name)
         if entry.traits.source is not ToolSource.WASM:
-            return ()
-        _, sidecar = pair(self._tools_dir / entry.traits.owner)
-        return self.asks(await asyncio.to_thread(_content, sidecar))
+            return None
+        path, sidecar = pair(self._tools_dir / entry.traits.owner)
+        return await asyncio.to_thread(lambda: (_content(sidecar), self._agreements.of(path.stem)))
 
     async def add_wasm(
         self, stem: str, wasm: bytes, sidecar: bytes | None, *, agreed: bool = False
@@ -196,8 +261,9 @@ class ToolDesk:
                 await asyncio.to_thread(move_pair, staging, final)
             finally:
                 await asyncio.to_thread(remove_pair, staging)
+            await asyncio.to_thread(self._agreements.keep, stem, sidecar or b"")
             mark = (await asyncio.to_thread(fingerprints, self._tools_dir)).get(final)
-            offer = await self._wasm.load(final)
+            offer = await self._wasm.load(final, agreed=sidecar or b"")
             replaced = self._registry.replace(offer.tool.traits.owner, [offer])
             if mark is not None:
                 self._loaded[final] = Loaded(mark, offer.tool.traits.owner)
@@ -240,6 +306,7 @@ class ToolDesk:
             self._registry.remove_owner(entry.traits.owner)
             path = self._tools_dir / entry.traits.owner
             await asyncio.to_thread(remove_pair, path)
+            await asyncio.to_thread(self._agreements.forget, path.stem)
             self._loaded.pop(path, None)
 
     def _entry(self, name: str) -> Entry:
@@ -249,6 +316,15 @@ class ToolDesk:
             meant = f"; did you mean {near!r}?" if near else ""
             raise NotFound(f"there is no tool named {name[:80]!r}{meant}; see portside tools list")
         return entry
+
+    def _view(self, entry: Entry) -> ToolView:
+        loaded = self._loaded.get(self._tools_dir / entry.traits.owner)
+        problem = loaded.problem if loaded else ""
+        verdict = hosted_visibility(entry.name, entry.traits, entry.state)
+        if not isinstance(verdict, Hidden):
+            return ToolView(entry, "", problem=problem)
+        because = entry.reason or HIDDEN_BECAUSE[verdict.reason]
+        return ToolView(entry, verdict.reason, because, problem)
 
     def _check_rivals(self, staged: Offer) -> None:
         trial = ToolRegistry()
@@ -275,13 +351,6 @@ def _offered(entry: Entry) -> tuple[str, str, str]:
 def _usable(offer: Offer) -> None:
     if offer.state is ToolState.FAILED_TO_LOAD:
         raise BadRequest(offer.reason)
-
-
-def _view(entry: Entry) -> ToolView:
-    verdict = hosted_visibility(entry.name, entry.traits, entry.state)
-    if not isinstance(verdict, Hidden):
-        return ToolView(entry, "")
-    return ToolView(entry, verdict.reason, entry.reason or HIDDEN_BECAUSE[verdict.reason])
 
 
 def _content(file: Path) -> bytes:

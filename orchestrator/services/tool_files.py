@@ -15,10 +15,15 @@ Fingerprint = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A file as it was when it was loaded, and the owner it is registered as."""
+    """A file as it was when it was loaded, and the owner it is registered as.
+
+    Attributes:
+        problem: why what the file says now is not in use, and the tool stays as it was; "" when it is.
+    """
 
     fingerprint: Fingerprint
     owner: str
+    problem: str = ""
 
 
 def fingerprints(directory: Path) -> dict[Path, Fingerprint]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -10,23 +11,29 @@ from starlette.types import ASGIApp
 
 from container.engine.port import SandboxEngine
 from container.engine.sandbox import WorkerStart
+from orchestrator.adapters.egress.squid import SquidProxy
 from orchestrator.adapters.models.native_router import NativeRouter
 from orchestrator.adapters.models.router import ModelRouter
 from orchestrator.adapters.sockets.unix import UnixJobSockets
 from orchestrator.domain.jobs import Job
+from orchestrator.domain.model_choice import NoModelChosen, resolve_model
 from orchestrator.domain.plan import PlanRules
 from orchestrator.home import socket_root
 from orchestrator.http.auth import SOCKET_JOB
 from orchestrator.ports.models import ModelProvider
 from orchestrator.services.active_jobs import ActiveJobs
+from orchestrator.services.egress import Egress, Told
 from orchestrator.services.in_process import InProcessJobs
-from orchestrator.services.jobs import JobParts
+from orchestrator.services.jobs import JobParts, JobService
 from orchestrator.services.launching import Launcher, LaunchSettings
+from orchestrator.services.network_autostart import Autostart, AutostartRules
 from orchestrator.services.recovery import Recovery, RecoverySettings
 from orchestrator.services.supervisor import Supervisor, SupervisorSettings
 from orchestrator.services.timeline import Timeline
 from orchestrator.services.tokens import TokenService
+from orchestrator.settings import Settings
 from orchestrator.wiring.base import Base
+from orchestrator.wiring.egress import squid_settings
 from orchestrator.wiring.models import models_of, native_models_of
 from orchestrator.wiring.tools import Tools
 from worker.in_process import run_in_process
@@ -53,9 +60,12 @@ class Jobs:
     parts: JobParts
     tokens: TokenService
     sockets: UnixJobSockets
+    egress: Egress
     supervisor: Supervisor
     models: ModelRouter
     native: NativeRouter
+    service: JobService
+    autostart: Autostart
     wakes: list[Callable[[], None]]
 
     def wake(self) -> None:
@@ -73,12 +83,16 @@ async def open_jobs(base: Base, tools: Tools, outside: Outside) -> Jobs:
     parts = JobParts(stores.jobs, active, base.blobs, stores.deliveries, timeline, base.clock, base.ids)
     tokens = TokenService(base.signer, active, base.clock, lifetime_s=settings.token_lifetime_s)
     sockets = UnixJobSockets(socket_root(base.instance), mark=SOCKET_JOB)
+    proxy = SquidProxy(squid_settings(settings), Told(timeline))
+    base.stack.push_async_callback(proxy.close)
+    egress = Egress(proxy)
     base.stack.push_async_callback(sockets.close_all)
     launcher = Launcher(
         parts,
         engine=outside.engine,
         tokens=tokens,
         sockets=sockets,
+        egress=egress,
         settings=LaunchSettings(base.instance, outside.start_in, settings.stop_grace_s),
     )
     supervisor = Supervisor(
@@ -93,6 +107,7 @@ async def open_jobs(base: Base, tools: Tools, outside: Outside) -> Jobs:
         ),
         sockets=sockets,
         membership=tools.membership,
+        egress=egress,
         settings=SupervisorSettings(
             base.instance,
             PlanRules(
@@ -107,7 +122,33 @@ async def open_jobs(base: Base, tools: Tools, outside: Outside) -> Jobs:
     base.stack.push_async_callback(models.close)
     native = native_models_of(settings, models)
     base.stack.push_async_callback(native.close)
-    return Jobs(parts, tokens, sockets, supervisor, models, native, [supervisor.wake])
+    wakes = [supervisor.wake]
+
+    def wake() -> None:
+        for one in wakes:
+            one()
+
+    service = JobService(parts, wake, models=models, secrets=base.secrets, egress=egress)
+    autostart = Autostart(
+        tools.network_store,
+        service,
+        base.clock,
+        base.ids,
+        AutostartRules(
+            settings.max_running_jobs_per_network or settings.max_running_jobs, lambda: _usual_model(settings)
+        ),
+    )
+    return Jobs(parts, tokens, sockets, egress, supervisor, models, native, service, autostart, wakes)
+
+
+def _usual_model(settings: Settings) -> str:
+    """The model of agents that name none; "" when nothing names one."""
+    if settings.model:
+        return settings.model
+    try:
+        return resolve_model(None, os.environ).model
+    except (NoModelChosen, ValueError):
+        return ""
 
 
 def in_process_of(base: Base, tools: Tools, jobs: Jobs, app: ASGIApp) -> InProcessJobs:

@@ -23,9 +23,7 @@ from orchestrator.wiring.tools import Tools
 from tool_registry.registry import Offer
 
 
-def mcp_of(
-    base: Base, tools: Tools, jobs: Jobs, executions: ExecutionService, job_service: JobService
-) -> McpServices:
+def mcp_of(base: Base, tools: Tools, jobs: Jobs, executions: ExecutionService) -> McpServices:
     """Put the endpoints together; they take requests once their server and sessions are started."""
     stores, idle_s = base.stores, base.settings.session_idle_s
     sessions = AgentSessions(tools.network, base.clock, base.ids, idle_s=idle_s)
@@ -41,7 +39,7 @@ def mcp_of(
         clock=base.clock,
         ids=base.ids,
     )
-    tools.registry.replace(CONTROL_OWNER, [Offer(tool) for tool in _control(base, tools, job_service)])
+    tools.registry.replace(CONTROL_OWNER, [Offer(tool) for tool in _control(base, tools, jobs.service)])
     return McpServices(
         tokens=tokens,
         worker_tokens=jobs.tokens,

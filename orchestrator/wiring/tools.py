@@ -8,9 +8,12 @@ from pathlib import Path
 
 from orchestrator.adapters.db.network_store import SqlNetworkStore
 from orchestrator.adapters.files.watch import WatchedFolders
+from orchestrator.ports.network import NetworkStore
 from orchestrator.services.agent_file import AgentFile
+from orchestrator.services.agreements import Agreements
 from orchestrator.services.audit_log import AuditLog
 from orchestrator.services.membership import NetworkMembership
+from orchestrator.services.message_keys import MessageKeys
 from orchestrator.services.network import NetworkService
 from orchestrator.services.network_sweep import Arrivals
 from orchestrator.services.network_tools import OWNER as NETWORK_OWNER
@@ -49,6 +52,8 @@ class Tools:
     outputs: Outputs
     audit: AuditLog
     network: NetworkService
+    network_store: NetworkStore
+    message_keys: MessageKeys
     agent_file: AgentFile
     arrivals: Arrivals
 
@@ -59,7 +64,10 @@ async def open_tools(base: Base) -> Tools:
     audit = AuditLog(stores.audit)
     base.stack.push_async_callback(audit.close)
     outputs = Outputs(base.blobs, stores.artifacts, clock, base.ids)
-    network = NetworkService(SqlNetworkStore(stores.database), clock, base.ids)
+    message_keys = MessageKeys(stores.message_keys, clock, base.ids)
+    await message_keys.load()
+    network_store = SqlNetworkStore(stores.database, message_keys)
+    network = NetworkService(network_store, clock, base.ids)
     registry = ToolRegistry(await stores.switches.disabled())
     arrivals = Arrivals()
     registry.replace(NETWORK_OWNER, [Offer(tool) for tool in network_tools(network, arrivals.announce)])
@@ -87,8 +95,9 @@ async def open_tools(base: Base) -> Tools:
         by_hand,
         WasmFiles(wasm, outside),
         base.ids,
-        switches=stores.switches,
         tools_dir=settings.tools_dir,
+        agreements=Agreements(settings.home / "agreed"),
+        switches=stores.switches,
     )
     mcp = McpServers(
         await asyncio.to_thread(load_config, settings.mcp_file),
@@ -114,6 +123,8 @@ async def open_tools(base: Base) -> Tools:
         outputs=outputs,
         audit=audit,
         network=network,
+        network_store=network_store,
+        message_keys=message_keys,
         arrivals=arrivals,
         agent_file=await open_agents(base, network),
     )

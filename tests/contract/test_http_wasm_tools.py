@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
 import json
+import shutil
 import tarfile
 from pathlib import Path
 from typing import Any
 
 from tests.integration.test_wasm_grants import ASK_SECRET, INVOKE, READ
-from tests.support.orchestrator import Wired, problem
+from tests.support.deadline import eventually
+from tests.support.orchestrator import Wired, problem, wired
 from tests.support.wasm.guests import Source, build
 
 WASM = "/api/v1/tools/wasm"
+AGREE = "/api/v1/tools/guest/agree"
 
 
 def _encoded(data: bytes) -> str:
@@ -45,6 +49,89 @@ async def test_a_tool_that_asks_for_something_is_added_with_consent_only(
     assert (await worker.execute("guest", {"text": "github"})).json()["output"]["result"] == "0"
     await orchestrator.stores.secrets.set("github", "value-of-the-secret")
     assert (await worker.execute("guest", {"text": "github"})).json()["output"]["result"] == "1"
+
+
+def put_in_the_folder(running: Wired, tmp_path: Path, source: Source, grants: dict[str, Any]) -> None:
+    """As a person does with cp: the sidecar is there before its component, and whole."""
+    tools = running.settings.tools_dir
+    tools.mkdir(exist_ok=True)
+    (tools / "guest.capabilities.json").write_text(json.dumps({"version": 1, **grants}))
+    shutil.copy(build(source, tmp_path / "guest.wasm"), tools)
+
+
+async def seen(running: Wired, name: str = "guest") -> dict[str, Any]:
+    return (await running.operator.get(f"/api/v1/tools/{name}")).json()
+
+
+async def test_a_changed_file_that_asks_for_more_leaves_the_tool_as_it_was_until_agreed_to(
+    orchestrator: Wired, tmp_path: Path
+) -> None:
+    """PD-42: the running tool keeps what it was granted; the difference is what is agreed to."""
+    one, two = "know whether the secret one exists", "know whether the secret two exists"
+    body = upload(tmp_path, ASK_SECRET, {"secrets": {"exists": ["one"]}}, agreed=True)
+    assert (await orchestrator.operator.put(f"{WASM}/guest", json=body)).status_code == 201
+    for name in ("one", "two"):
+        await orchestrator.stores.secrets.set(name, f"value-of-{name}")
+    put_in_the_folder(orchestrator, tmp_path, ASK_SECRET, {"secrets": {"exists": ["one", "two"]}})
+    await eventually_problem(orchestrator)
+    tool = await seen(orchestrator)
+    assert (tool["state"], tool["hosted"], tool["grants"], tool["wants"]) == ("active", True, [one], [two])
+    assert "portside tools approve guest" in tool["problem"]
+    worker = await orchestrator.worker()
+
+    async def knows(name: str) -> str:
+        return (await worker.execute("guest", {"text": name})).json()["output"]["result"]
+
+    assert [await knows("one"), await knows("two")] == ["1", "0"]
+    for lines in ([], [one], [one, two]):
+        refused = problem(await orchestrator.operator.post(f"{AGREE}", json={"asks": lines}))
+        assert (refused["status"], refused["code"]) == (409, "consent_missing")
+        assert two in refused["detail"]
+    agreed = (await orchestrator.operator.post(f"{AGREE}", json={"asks": [two]})).json()
+    assert (agreed["grants"], agreed["wants"], agreed["problem"]) == ([one, two], [], "")
+    assert [await knows("one"), await knows("two")] == ["1", "1"]
+
+
+async def test_a_file_that_nobody_agreed_to_is_hidden_and_nothing_of_it_runs(
+    orchestrator: Wired, tmp_path: Path
+) -> None:
+    """PD-42: whoever put it into the folder; its component is not even asked for its schema."""
+    traps = Source(before_schema="unreachable", imports=ASK_SECRET.imports, execute=ASK_SECRET.execute)
+    put_in_the_folder(orchestrator, tmp_path, traps, {"secrets": {"exists": ["one"]}})
+    await eventually(lambda: orchestrator.running.registry.get("guest"))
+    tool = await seen(orchestrator)
+    assert (tool["state"], tool["hidden_reason"], tool["grants"]) == ("needs_consent", "needs_consent", [])
+    assert tool["wants"] == ["know whether the secret one exists"]
+    worker = await orchestrator.worker()
+    refused = problem(await worker.execute("guest", {"text": "one"}))
+    assert (refused["code"], refused["reason"]) == ("tool_not_hosted", "needs_consent")
+    agreed = (await orchestrator.operator.post(f"{AGREE}", json={"asks": tool["wants"]})).json()
+    assert agreed["state"] == "failed_to_load", "only now it was run"
+    assert "schema() failed" in agreed["reason"]
+
+
+async def test_an_agreement_outlives_the_orchestrator_and_ends_with_the_tool(
+    home: Path, tmp_path: Path
+) -> None:
+    """PD-42: a change that came while nothing ran is not followed either."""
+    async with wired(home) as first:
+        body = upload(tmp_path, ASK_SECRET, {"secrets": {"exists": ["one"]}}, agreed=True)
+        assert (await first.operator.put(f"{WASM}/guest", json=body)).status_code == 201
+    async with wired(home) as second:
+        assert (await seen(second))["state"] == "active"
+    put_in_the_folder(second, tmp_path, ASK_SECRET, {"secrets": {"exists": ["two"]}})
+    async with wired(home) as third:
+        assert (await seen(third))["state"] == "needs_consent"
+        assert (await third.operator.delete("/api/v1/tools/guest")).status_code == 204
+        put_in_the_folder(third, tmp_path, ASK_SECRET, {"secrets": {"exists": ["one"]}})
+        await eventually(lambda: third.running.registry.get("guest"))
+        assert (await seen(third))["state"] == "needs_consent"
+
+
+async def eventually_problem(running: Wired) -> None:
+    async with asyncio.timeout(20):
+        while not (await seen(running))["problem"]:  # noqa: ASYNC110 - the file is read by a watcher
+            await asyncio.sleep(0.01)
 
 
 async def test_a_tool_that_asks_for_nothing_needs_no_consent(orchestrator: Wired, tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ from orchestrator.domain.network.identities import (
     TaskId,
     ThreadId,
 )
+from orchestrator.domain.network.launches import AgentLaunch
 from orchestrator.domain.network.task_states import TaskState
 from orchestrator.domain.network.tasks import HistoryEntry, Target, Task, TaskChange
 from orchestrator.domain.network.threads import (
@@ -244,6 +245,74 @@ async def test_an_agent_is_forgotten_and_what_waits_for_it_is_found(store: Netwo
     found = await store.read(HERE, lambda reader: [one.id for one in reader.undelivered_to(A)])
     left = await store.read(HERE, lambda reader: [one.name for one in reader.definitions()])
     assert (found, left) == (["d-waiting", "d-held"], [B])
+
+
+async def test_work_is_found_by_whom_it_waits_for_and_who_holds_it(store: NetworkStore):
+    later = START + timedelta(seconds=1)
+    pending = {"state": TaskState.PENDING, "offered_to": ()}
+    for_b, for_team, for_key = Target(agent=B), Target(group="team"), Target()
+
+    def write(tx: NetworkTransaction) -> None:
+        tx.put_task(task("new", target=for_b, created_at=later, updated_at=later, **pending))
+        tx.put_task(task("old", target=for_b, **pending))
+        tx.put_task(task("team", target=for_team, **pending))
+        tx.put_task(task("key", target=for_key, **pending))
+        tx.put_task(task("pinned", **pending))
+        tx.put_task(task("offered", target=for_b))
+        tx.put_task(task("held", state=TaskState.WORKING, assignee=B, assignee_instance=B1))
+        tx.put_task(task("done", state=TaskState.COMPLETED, assignee=B, assignee_instance=B1))
+
+    def read(reader: NetworkReader) -> list[list[str]]:
+        found = (
+            reader.pending_tasks(["agent b", "agent c"], 9),
+            reader.pending_tasks(["agent b"], 1),
+            reader.pending_tasks(["agent b"], 9, skip=1),
+            reader.pending_tasks(["group team", "resource h.org/o/r"], 9),
+            reader.pending_tasks(["instance b1"], 9),
+            reader.pending_tasks([], 9),
+            reader.offered_tasks(),
+            reader.tasks_held_by(B1),
+            reader.tasks_in([TaskState.WORKING, TaskState.COMPLETED], 1),
+        )
+        return [[one.id for one in tasks] for tasks in found]
+
+    await put(store, write)
+    assert await store.read(HERE, read) == [
+        ["old", "new"],
+        ["old"],
+        ["new"],
+        ["key", "team"],
+        ["pinned"],
+        [],
+        ["offered"],
+        ["held"],
+        ["held"],
+    ]
+    counts = await store.read(HERE, lambda reader: reader.task_counts())
+    assert counts == {
+        TaskState.PENDING: 5,
+        TaskState.OFFERED: 1,
+        TaskState.WORKING: 1,
+        TaskState.COMPLETED: 1,
+    }
+
+
+async def test_launches_and_threads_are_read_back(store: NetworkStore):
+    launch = AgentLaunch(A, "j1", START, made=True, failures=2, retry_at=START, reason="x")
+
+    def write(tx: NetworkTransaction) -> None:
+        tx.put_launch(AgentLaunch(A, "j0", START))
+        tx.put_launch(launch)
+        for name, at in (("t1", START), ("t2", START + timedelta(seconds=1))):
+            tx.put_thread(Thread(ThreadId(name), name, (Participant(A),), at))
+
+    await put(store, write)
+    found = await store.read(HERE, lambda reader: (reader.launch(A), reader.launch(B)))
+    assert found == (launch, None)
+    threads = await store.read(HERE, lambda reader: [one.id for one in reader.threads(9)])
+    assert threads == ["t2", "t1"]
+    assert await store.read(HERE, lambda reader: [one.id for one in reader.threads(1)]) == ["t2"]
+    assert await store.read(THERE, lambda reader: reader.launch(A)) is None
 
 
 async def test_active_claims_are_those_that_hold_now(store: NetworkStore):

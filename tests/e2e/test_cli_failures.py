@@ -7,6 +7,7 @@ import socket
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -118,10 +119,10 @@ def test_a_wasm_file_that_is_no_component_is_refused_and_leaves_nothing(
 def test_what_a_wasm_tool_asks_for_is_shown_and_needs_a_yes(
     without_engine: CommandLine, tmp_path: Path
 ) -> None:
-    """BR-095: nobody at the terminal means no."""
+    """BR-095, PD-42: nobody at the terminal means no, also when the file changes later."""
     tool = tmp_path / "calc.wasm"
     tool.write_bytes((ROOT / "wasm_tools" / "guests" / "calc" / "calc.wasm").read_bytes())
-    grants = {"version": 1, "http": {"allow": [{"host": "api.example.org"}]}}
+    grants: dict[str, Any] = {"version": 1, "http": {"allow": [{"host": "api.example.org"}]}}
     (tmp_path / "calc.capabilities.json").write_text(json.dumps(grants))
     ran = without_engine.run("tools", "add", str(tool))
     refused(ran, 1, "was not added")
@@ -131,6 +132,22 @@ def test_what_a_wasm_tool_asks_for_is_shown_and_needs_a_yes(
     added = without_engine.run("tools", "add", str(tool), "--yes", "--json")
     assert added.exit_code == 0, added.err
     assert json.loads(added.out)["grants"] == [line]
+    grants["workspace"] = {"read": ["docs"]}
+    (without_engine.home / "tools" / "calc.capabilities.json").write_text(json.dumps(grants))
+    more = "read docs in the workspace, as the job began"
+    (row,) = [
+        one for one in without_engine.run("tools", "list", "--explain").out.splitlines() if "calc" in one
+    ]
+    assert "no: needs_consent" in row
+    assert f"asks to         {more}" in without_engine.run("tools", "show", "calc").out.splitlines()
+    checked = without_engine.run("tools", "check")
+    assert (checked.exit_code, more in checked.out) == (1, True)
+    no = without_engine.run("tools", "approve", "calc")
+    refused(no, 1, "was not approved")
+    assert more in no.out
+    assert line not in no.out, "the difference is shown, not all of it"
+    yes = without_engine.run("tools", "approve", "calc", "--yes")
+    assert (yes.exit_code, yes.out) == (0, f"calc asks to\n  - {more}\ncalc may {line}; {more}\n")
 
 
 def test_a_server_that_never_answers_fails_its_test_in_time(without_engine: CommandLine) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
@@ -26,9 +27,14 @@ from orchestrator.domain.network.identities import (
     TaskId,
     ThreadId,
 )
+from orchestrator.domain.network.launches import AgentLaunch
+from orchestrator.domain.network.routing import wanted_key
+from orchestrator.domain.network.signing import signed_bytes
+from orchestrator.domain.network.task_states import TaskState
 from orchestrator.domain.network.tasks import HistoryEntry, Task, TaskChange
 from orchestrator.domain.network.threads import Delivery, DeliveryState, Message, Thread
 from orchestrator.ports.errors import AlreadyExists
+from orchestrator.ports.message_signer import MessageSigner
 from orchestrator.ports.network import NetworkReader, NetworkTransaction
 
 T = TypeVar("T")
@@ -51,6 +57,8 @@ class _Network:
     artifacts: dict[ArtifactId, NetworkArtifact] = field(default_factory=dict[ArtifactId, NetworkArtifact])
     threads: dict[ThreadId, Thread] = field(default_factory=dict[ThreadId, Thread])
     messages: dict[MessageId, Message] = field(default_factory=dict[MessageId, Message])
+    lengths: dict[ThreadId, int] = field(default_factory=dict[ThreadId, int])
+    launches: dict[AgentName, AgentLaunch] = field(default_factory=dict[AgentName, AgentLaunch])
     deliveries: dict[DeliveryId, Delivery] = field(default_factory=dict[DeliveryId, Delivery])
 
     def copied(self) -> _Network:
@@ -64,7 +72,8 @@ class _Network:
 class _Rows:
     """Reads and puts over one network's rows."""
 
-    def __init__(self, rows: _Network, owners: Owners) -> None:
+    def __init__(self, rows: _Network, owners: Owners, signer: MessageSigner | None) -> None:
+        self._signer = signer
         self._rows = rows
         self._owners = owners
 
@@ -76,6 +85,12 @@ class _Rows:
 
     def definition(self, name: AgentName) -> AgentDefinition | None:
         return self._rows.agents.get(name)
+
+    def launch(self, agent: AgentName) -> AgentLaunch | None:
+        return self._rows.launches.get(agent)
+
+    def task_counts(self) -> dict[TaskState, int]:
+        return dict(Counter(one.state for one in self._rows.tasks.values()))
 
     def live_instances(self) -> list[Instance]:
         return sorted(
@@ -100,9 +115,23 @@ class _Rows:
         found = [one for one in self._rows.tasks.values() if resource in {None, one.resource}]
         return sorted(found, key=lambda one: (one.updated_at, one.id), reverse=True)[:limit]
 
+    def tasks_in(self, states: Collection[TaskState], limit: int) -> list[Task]:
+        found = [one for one in self._rows.tasks.values() if one.state in states]
+        return sorted(found, key=lambda one: (one.updated_at, one.id), reverse=True)[:limit]
+
     def open_tasks(self) -> list[Task]:
         found = [one for one in self._rows.tasks.values() if not one.state.terminal]
         return sorted(found, key=lambda one: (one.created_at, one.id))
+
+    def pending_tasks(self, wanted: Collection[str], limit: int, *, skip: int = 0) -> list[Task]:
+        found = [one for one in self.open_tasks() if one.state is TaskState.PENDING]
+        return [one for one in found if wanted_key(one.target, one.resource) in wanted][skip:][:limit]
+
+    def offered_tasks(self) -> list[Task]:
+        return [one for one in self.open_tasks() if one.state is TaskState.OFFERED]
+
+    def tasks_held_by(self, instance_id: InstanceId) -> list[Task]:
+        return [one for one in self.open_tasks() if one.assignee_instance == instance_id]
 
     def claim(self, claim_id: ClaimId) -> Claim | None:
         return self._rows.claims.get(claim_id)
@@ -122,8 +151,16 @@ class _Rows:
     def thread(self, thread_id: ThreadId) -> Thread | None:
         return self._rows.threads.get(thread_id)
 
+    def threads(self, limit: int) -> list[Thread]:
+        found = sorted(self._rows.threads.values(), key=lambda one: (one.created_at, one.id), reverse=True)
+        return found[:limit]
+
     def messages_of_thread(self, thread_id: ThreadId) -> list[Message]:
-        return [one for one in self._rows.messages.values() if one.thread_id == thread_id]
+        found = [one for one in self._rows.messages.values() if one.thread_id == thread_id]
+        return sorted(found, key=lambda one: (one.sequence, one.created_at, one.id))
+
+    def thread_length(self, thread_id: ThreadId) -> int:
+        return self._rows.lengths.get(thread_id, 0)
 
     def recent_messages(self, limit: int) -> list[Message]:
         return list(reversed(self._rows.messages.values()))[:limit]
@@ -185,6 +222,9 @@ class _Rows:
             raise AlreadyExists(f"instance {instance.id!r} is in another network")
         self._rows.instances[instance.id] = instance
 
+    def put_launch(self, launch: AgentLaunch) -> None:
+        self._rows.launches[launch.agent] = launch
+
     def put_task(self, change: TaskChange) -> None:
         self._rows.tasks[change.task.id] = change.task
         self._rows.histories[change.task.id] = (*self.history(change.task.id), change.entry)
@@ -204,6 +244,11 @@ class _Rows:
         self._rows.threads[thread.id] = thread
 
     def add_message(self, message: Message) -> None:
+        if self._signer is not None:
+            number = self._rows.lengths[message.thread_id] = self.thread_length(message.thread_id) + 1
+            message = replace(message, sequence=number, key_id=self._signer.key_id)
+            data = signed_bytes(self._rows.name, message)
+            message = replace(message, signature=self._signer.sign(data))
         self._rows.messages[message.id] = message
 
     def put_deliveries(self, deliveries: Sequence[Delivery]) -> None:
@@ -213,7 +258,8 @@ class _Rows:
 class MemoryNetworkStore:
     """Networks that are gone with the process."""
 
-    def __init__(self) -> None:
+    def __init__(self, signer: MessageSigner | None = None) -> None:
+        self._signer = signer
         self._networks: dict[NetworkName, _Network] = {}
         self._owners: Owners = {}
         self._turn = anyio.Lock()
@@ -221,13 +267,13 @@ class MemoryNetworkStore:
     async def read(self, network: NetworkName, work: Callable[[NetworkReader], T]) -> T:
         await anyio.lowlevel.checkpoint()
         rows = self._networks.get(network) or _Network(network)
-        return work(_Rows(rows, self._owners))
+        return work(_Rows(rows, self._owners, self._signer))
 
     async def change(self, network: NetworkName, work: Callable[[NetworkTransaction], T]) -> T:
         async with self._turn:
             rows = (self._networks.get(network) or _Network(network)).copied()
             owners = dict(self._owners)
-            result = work(_Rows(rows, owners))
+            result = work(_Rows(rows, owners, self._signer))
             self._networks[network], self._owners = rows, owners
             return result
 

@@ -129,6 +129,39 @@ async def test_a_broken_component_is_named_and_its_neighbours_stay(orchestrator:
     await eventually(lambda: (found := registry.get("bad")) and found.state == "active")
 
 
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("calc.wasm", b"\0asm", "a WebAssembly header that is cut short"),
+        ("calc.capabilities.json", b"{", "calc.capabilities.json: it is not JSON"),
+        ("calc.capabilities.json", b'{"version": 1, "schema": {}}', "its schema says nothing"),
+    ],
+)
+async def test_a_change_that_cannot_be_used_leaves_the_tool_as_it_was_and_says_why(
+    orchestrator: Wired, file: str, content: bytes, said: str
+):
+    """BR-096: a job goes on with the old one; the next good file is taken."""
+    shutil.copy(CALC, orchestrator.settings.tools_dir)
+    await eventually(lambda: "calc" in names(orchestrator))
+    (orchestrator.settings.tools_dir / file).write_bytes(content)
+
+    async def told() -> dict[str, Any]:
+        return (await orchestrator.operator.get("/api/v1/tools/calc")).json()
+
+    async with asyncio.timeout(20):
+        while said not in (await told())["problem"]:  # noqa: ASYNC110 - the file is read by a watcher
+            await asyncio.sleep(0.01)
+    call = {"params": {"expression": "6*7"}}
+    answer = await orchestrator.operator.post("/api/v1/tools/calc/call", json=call)
+    assert "42" in answer.json()["output"]["result"]
+    assert (await told())["hosted"]
+    shutil.copy(CALC, orchestrator.settings.tools_dir)
+    (orchestrator.settings.tools_dir / "calc.capabilities.json").unlink(missing_ok=True)
+    async with asyncio.timeout(20):
+        while (await told())["problem"]:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0.01)
+
+
 async def test_servers_come_change_and_go_with_their_file(orchestrator: Wired):
     await at_the_model(orchestrator)
     write_servers(orchestrator, {"a": fakes.command(fakes.Server), "b": fakes.command(fakes.Slow)})

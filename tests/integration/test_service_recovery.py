@@ -16,15 +16,15 @@ import pytest
 from container.engine.errors import EngineUnavailable, SandboxNotFound
 from container.engine.sandbox import WorkerStart
 from orchestrator.domain.jobs import Job
-from orchestrator.services.recovery import ARGUMENTS
+from orchestrator.services.recovery import MODULE
+from orchestrator.services.sealed_programs import command_of
 from tests.fakes.comparing import compares
 from tests.fakes.engine import FakeEngine, FakeSandbox
 from tests.support.deadline import eventually
 from tests.support.orchestrator import Wired, WorkerHands, wired
 from tests.support.waiting import until
 
-COMMAND = (*WorkerStart("").python, *ARGUMENTS)
-
+COMMAND = command_of(WorkerStart(""), MODULE)
 RECOVERED = "; its changes were recovered"
 KILLED = "killed (SIGKILL), not by its memory limit"
 
@@ -157,7 +157,7 @@ async def test_changes_that_can_not_be_recovered_end_the_job_and_say_why(home: P
         engine.exit(orchestrator.sandbox(worker.job_id), 137)
         job = await orchestrator.ended(worker.job_id)
         cause = {
-            "comparison": "the comparison failed: git update-index failed (128): disk",
+            "comparison": "worker.recovery failed: git update-index failed (128): disk",
             "collection": "/workspace is not there",
         }[broken]
         assert job.reason == f"{KILLED}; its changes could not be recovered: {cause}"

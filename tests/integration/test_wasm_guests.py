@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 from tests.support.wasm.guests import CALC, REPOSITORY, WORLD
+from tests.support.wasm.projects import node_modules
 from tests.support.wasm.site import Page, site
 from tests.support.wasm.workshop import Workshop, context, workshop
+from tool_registry.errors import ToolTimeout
 from tool_registry.schema import CompiledSchema
 from tool_registry.tool import Tool
 from tool_registry.visibility import ToolState
@@ -83,8 +85,10 @@ async def active(shop: Workshop, path: Path) -> Tool:
     return offer.tool
 
 
-def built(name: str, out: Path) -> Path:
-    subprocess.run([GUESTS / name / "build.sh", out], check=True, capture_output=True)
+def built(name: str, out: Path, programs: str = "") -> Path:
+    search = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    command = [GUESTS / name / "build.sh", out]
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, "PATH": search})
     return out
 
 
@@ -182,6 +186,64 @@ async def test_text_diff_answers_what_changed(shop: Workshop) -> None:
     too_long = await diff.execute({"before": "\n" * 15_000, "after": "\n" * 15_000}, context())
     assert too_long.is_error
     assert "20,000 lines" in too_long.result
+
+
+FOUND: list[tuple[dict[str, Any], Any]] = [
+    (
+        {"pattern": r"(?<year>\d{4})-(\d\d)?", "text": "a 2024-01\nb \u00e9\U0001f600 2025-"},
+        {
+            "count": 2,
+            "matches": [
+                {
+                    "match": "2024-01",
+                    "line": 1,
+                    "column": 3,
+                    "groups": ["2024", "01"],
+                    "named": {"year": "2024"},
+                },
+                {
+                    "match": "2025-",
+                    "line": 2,
+                    "column": 6,
+                    "groups": ["2025", None],
+                    "named": {"year": "2025"},
+                },
+            ],
+        },
+    ),
+    ({"pattern": "^B", "flags": "im", "text": "a\nb"}, [("b", 2, 1)]),
+    ({"pattern": "^", "flags": "m", "text": "a\nb\n"}, [("", 1, 1), ("", 2, 1), ("", 3, 1)]),
+    ({"pattern": r"(?<=\p{Lu})\p{Ll}", "text": "x\u00c9\u00e9"}, [("\u00e9", 1, 3)]),
+    ({"pattern": "a.b", "flags": "s", "text": "a\nb"}, [("a\nb", 1, 1)]),
+    ({"pattern": "a", "text": "b"}, []),
+]
+
+
+@pytest.mark.timeout(300)
+async def test_regex_a_guest_in_javascript_finds_and_replaces(shop: Workshop) -> None:
+    """Also what would never end: the host stops it at the limit of the file beside it."""
+    path = built("regex", shop.directory / "regex.wasm", str(node_modules() / ".bin"))
+    shutil.copy(GUESTS / "regex" / "regex.capabilities.json", shop.directory)
+    regex = await active(shop, path)
+    schema = CompiledSchema(regex.definition.parameters_json)
+    for params, expected in FOUND:
+        assert schema.accepts(params)
+        answer = json.loads((await regex.execute(params, context())).result)
+        if isinstance(expected, list):
+            assert [(one["match"], one["line"], one["column"]) for one in answer["matches"]] == expected
+        else:
+            assert answer == expected
+    swap = {"pattern": r"(\w+)@(\w+)", "text": "x@y, z@w", "replacement": "$2 at $1"}
+    swapped = json.loads((await regex.execute(swap, context())).result)
+    assert swapped == {"count": 2, "text": "y at x, w at z"}
+    few = json.loads((await regex.execute({"pattern": ".", "text": "aaaa", "limit": 2}, context())).result)
+    assert (few["count"], len(few["matches"])) == (4, 2)
+    broken = await regex.execute({"pattern": "(", "text": ""}, context())
+    assert (broken.is_error, broken.result) == (True, "the pattern can't be read: expecting ')'")
+    assert not schema.accepts({"pattern": "a", "text": "", "flags": "g"})
+    endless = {"pattern": "(a+)+$", "text": "a" * 60 + "b"}
+    with pytest.raises(ToolTimeout, match=r"at its time limit of 0\.3 s"):
+        await regex.execute(endless, context(deadline=shop.runtime.clock.monotonic() + 0.3))
 
 
 HTML = b"""<!DOCTYPE html><html><head><title>Title</title><style>p {}</style></head><body>

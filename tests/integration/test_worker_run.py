@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from tests.fakes.worker_orchestrator import (
 )
 from tests.support.deadline import eventually, within
 from worker.clock import SystemClock
-from worker.run import HostedWorker, run_until_done
+from worker.run import Granted, HostedWorker, run_until_done
 from worker.settings import Settings
 
 
@@ -208,8 +208,8 @@ async def test_credentials_reach_the_tools_and_nobody_else(
     async def env(_params: dict[str, Any]) -> str:
         return f"token is {given['GH_TOKEN']}, ok"
 
-    def make(_workspace: Path, credentials: Mapping[str, str], _output: Path) -> LocalToolSet:
-        given.update(credentials)
+    def make(_workspace: Path, granted: Granted, _output: Path) -> LocalToolSet:
+        given.update(granted.environment)
         return LocalToolSet(LocalTool("shell", env))
 
     orchestrator.model = in_turn(call(("c1", "shell", {"echo": "s3cr3t-value"})))

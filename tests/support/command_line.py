@@ -105,12 +105,14 @@ class CommandLine:
         (self.home / "tools").mkdir(parents=True, exist_ok=True, mode=0o700)
         (self.home / "tools" / file.name).write_bytes(file.read_bytes())
 
-    def containers(self) -> list[str]:
-        """The names of the containers, in any state, that carry this home's label."""
+    def containers(self, label: str = "") -> list[str]:
+        """The names of the containers, in any state, that are this home's; another label names this home too."""
 
         async def look() -> list[str]:
             engine = DockerEngine(self.environment["PORTSIDE_ENGINE_URL"])
             labels = {LABEL_INSTANCE: (self.home / "instance-id").read_text().strip()}
+            if label:
+                labels = {label: str(self.home)[-60:]}
             try:
                 return [status.ref.name for status in await engine.list(labels)]
             finally:

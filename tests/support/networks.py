@@ -100,7 +100,8 @@ class World:
 
     def __init__(self, store: NetworkStore, ids: Ids | None = None) -> None:
         self.clock = SetClock()
-        self.service = NetworkService(store, self.clock, ids or CountedIds())
+        self.ids = ids or CountedIds()
+        self.service = NetworkService(store, self.clock, self.ids)
         self.tools = {tool.definition.name: tool for tool in network_tools(self.service)}
 
     async def agent(self, name: str, network: str = "local", **profile: Any) -> None:

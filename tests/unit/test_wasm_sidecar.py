@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from wasm_tools.limits import Limits
-from wasm_tools.sidecar import BadSidecar, read_sidecar, sidecar_path
+from wasm_tools.sidecar import BadSidecar, parse_sidecar, read_sidecar, sidecar_path
 
 
 def write(directory: Path, text: str) -> Path:
     path = directory / "tool.capabilities.json"
     path.write_text(text)
     return path
+
+
+SLOW = {"calls": 5, "per_s": 60}
 
 
 def test_it_lies_beside_the_component() -> None:
@@ -128,3 +133,43 @@ def test_a_limit_can_be_lowered_only(tmp_path: Path) -> None:
     raised = read_sidecar(write(tmp_path, '{"version":1,"limits":{"timeout_s":60}}'))
     with pytest.raises(BadSidecar, match=r"limits\.timeout_s is 60; a sidecar can only lower it from 30"):
         raised.lowered(Limits())
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "more"),
+    [
+        ({}, {}, []),
+        ({}, {"limits": {"timeout_s": 30}, "description": "x", "read_only": True}, []),
+        (
+            {"secrets": {"exists": ["a"]}},
+            {"secrets": {"exists": ["a", "b"]}},
+            ["know whether the secret b exists"],
+        ),
+        ({"secrets": {"exists": ["a", "b"]}}, {"secrets": {"exists": ["b"]}}, []),
+        (
+            {"http": {"allow": [{"host": "a.org", "path_prefix": "/x"}]}},
+            {"http": {"allow": [{"host": "a.org"}]}},
+            ["send GET, HEAD to https://a.org/"],
+        ),
+        (
+            {"http": {"allow": [{"host": "a.org"}]}},
+            {"http": {"allow": [{"host": "a.org"}], "allow_private": True}},
+            ["reach private and local addresses too"],
+        ),
+        ({"approval": "always"}, {}, ["be called without the approval that it needed"]),
+        ({}, {"approval": "always"}, []),
+        ({"http": {"rate_limit": SLOW}}, {"http": {}}, ["send more than 5 requests in 60 s"]),
+        (
+            {"http": {"rate_limit": SLOW}},
+            {"http": {"rate_limit": {"calls": 5, "per_s": 30}}},
+            ["send more than 5 requests in 60 s"],
+        ),
+        ({"http": {"rate_limit": SLOW}}, {"http": {"rate_limit": {"calls": 1, "per_s": 60}}}, []),
+    ],
+)
+def test_what_a_change_asks_for_is_what_was_not_agreed_to(
+    before: dict[str, Any], after: dict[str, Any], more: list[str]
+) -> None:
+    """PD-42: less is no question, and neither are limits, which stay under the operator's own."""
+    agreed, now = (parse_sidecar(json.dumps({"version": 1, **one}).encode()) for one in (before, after))
+    assert list(now.beyond(agreed)) == more

@@ -37,7 +37,10 @@ class WorkspaceInfo(Answer):
 
 
 class JobDescription(Answer):
-    """Everything a worker needs to start; with a `command`, that runs as the agent in place of the loop."""
+    """Everything a worker needs to start; with a `command`, that runs as the agent in place of the loop.
+
+    `allow_hosts` are the hosts that its commands may reach; none are no network at all.
+    """
 
     job_id: str
     title: str
@@ -48,6 +51,7 @@ class JobDescription(Answer):
     model: str | None = None
     system_prompt: str | None = None
     coerce: Literal["never", "safe"] = "never"
+    allow_hosts: list[str] = Field(default_factory=list[str])
     limits: JobLimits
     workspace: WorkspaceInfo = WorkspaceInfo()
     protocol_version: str

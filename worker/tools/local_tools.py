@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,6 +47,7 @@ def local_tools(
     output_dir: Path = OUTPUT_DIR,
     inherited: Mapping[str, str] | None = None,
     python: Sequence[str] | None = None,
+    refusals: Callable[[], list[str]] = list[str],
 ) -> LocalTools:
     """Make the five tools for one job.
 
@@ -57,6 +58,7 @@ def local_tools(
         output_dir: long outputs go there; `read_file` may read it.
         inherited: where the allowed environment variables come from; this process's by default.
         python: how a Python interpreter is started; this one by default.
+        refusals: why commands were refused connections, since it was asked last.
     """
     bounds = Workspace(workspace, readable=(output_dir,))
     jobs = BackgroundJobs()
@@ -64,6 +66,7 @@ def local_tools(
         environment=child_environment(os.environ if inherited is None else inherited, credentials),
         python=tuple(python or (sys.executable,)),
         output_dir=output_dir,
+        refusals=refusals,
     )
     return LocalTools(
         (

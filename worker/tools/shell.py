@@ -7,9 +7,9 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -79,11 +79,13 @@ class Launch:
         environment: the whole environment of every command.
         python: how a Python interpreter is started.
         output_dir: where long outputs and logs lie.
+        refusals: why commands were refused connections, since it was asked last.
     """
 
     environment: Mapping[str, str]
     python: Sequence[str]
     output_dir: Path
+    refusals: Callable[[], list[str]] = list[str]
     shell: str = field(default_factory=lambda: shutil.which("bash") or "/bin/sh")
 
 
@@ -103,8 +105,9 @@ class Shell:
         """Run one command.
 
         The answer is `{exit_code, signal?, stdout, stderr, timed_out, duration_ms, truncated}`, with
-        `stdout_path`, `stderr_path` and `ended` where they apply; in the background `{pid, log_path}`.
-        `ended` are the processes that the command left behind: none outlives its call.
+        `stdout_path`, `stderr_path`, `network` and `ended` where they apply; in the background
+        `{pid, log_path}`. `network` says why hosts were refused, which few programs pass on. `ended` are
+        the processes that the command left behind: none outlives its call.
         """
         try:
             directory = self._directory(params.get("workdir", "."))
@@ -200,7 +203,9 @@ class Shell:
         with anyio.CancelScope(shield=True):
             await running.end()
         duration_ms = round((self._clock.monotonic() - began) * 1000)
-        return _answer(running, code, timed_out=timed_out, duration_ms=duration_ms, survivors=survivors)
+        answer = _answer(running, code, timed_out=timed_out, duration_ms=duration_ms, survivors=survivors)
+        refusals = self._launch.refusals()
+        return replace(answer, result={**answer.result, "network": refusals}) if refusals else answer
 
     async def _ended(self, running: RunningCommand, timeout_s: float) -> tuple[int, bool]:
         try:

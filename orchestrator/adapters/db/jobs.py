@@ -92,6 +92,7 @@ def _row(job: Job) -> dict[str, Any]:
         | {
             "mode": job.spec.mode.value,
             "grants": sorted(job.spec.grants),
+            "allow_hosts": list(job.spec.allow_hosts),
             "secrets": dict(job.spec.secrets),
         },
     }
@@ -105,4 +106,5 @@ def _job(row: Row[Any]) -> Job:
 def _spec(stored: dict[str, Any]) -> JobSpec:
     stored["mode"] = JobMode(stored["mode"])
     stored["grants"] = frozenset[str](stored["grants"])
+    stored["allow_hosts"] = tuple[str, ...](stored.get("allow_hosts", ()))  # not in a job from before
     return JobSpec(**stored)

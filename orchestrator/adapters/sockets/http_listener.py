@@ -13,6 +13,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from orchestrator.adapters.sockets.doorway import Doorways, Tunnel
+
 _BACKLOG = 128
 _LAST_ANSWERS_S = 2.0
 
@@ -34,13 +36,15 @@ class Marked:
 class _Listening:
     server: asyncio.Server
     state: ServerState
+    doorways: Doorways | None
 
 
 class HttpListener:
-    """Serves one app on one socket."""
+    """Serves one app on one socket; with a `tunnel`, that serves what begins with CONNECT."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, tunnel: Tunnel | None = None) -> None:
         self._app = app
+        self._tunnel = tunnel
         self._listening: _Listening | None = None
 
     async def open(self, bound: socket.socket) -> None:
@@ -65,12 +69,14 @@ class HttpListener:
         def protocol() -> asyncio.Protocol:
             return HttpToolsProtocol(config=config, server_state=state, app_state={})
 
+        doorways = Doorways(protocol, self._tunnel) if self._tunnel else None
+        served = doorways.doorway if doorways else protocol
         loop = asyncio.get_running_loop()
         if bound.family == socket.AF_UNIX:
-            server = await loop.create_unix_server(protocol, sock=bound, backlog=_BACKLOG)
+            server = await loop.create_unix_server(served, sock=bound, backlog=_BACKLOG)
         else:
-            server = await loop.create_server(protocol, sock=bound, backlog=_BACKLOG)
-        self._listening = _Listening(server, state)
+            server = await loop.create_server(served, sock=bound, backlog=_BACKLOG)
+        self._listening = _Listening(server, state, doorways)
 
     @property
     def listening(self) -> bool:
@@ -86,6 +92,8 @@ class HttpListener:
         if listening is None:
             return
         listening.server.close()
+        if listening.doorways is not None:
+            await listening.doorways.close()
         for connection in list(listening.state.connections):
             connection.shutdown()
         if listening.state.tasks:

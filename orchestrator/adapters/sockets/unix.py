@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import shutil
 import socket
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from starlette.types import ASGIApp
 
+from orchestrator.adapters.sockets.doorway import Tunnel
 from orchestrator.adapters.sockets.http_listener import HttpListener, Marked
+
+JobTunnel = Callable[[str, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 SOCKET_NAME = "s"
 TOKEN_NAME = "token"  # noqa: S105 - a file's name
@@ -19,10 +23,10 @@ _MAX_PATH_BYTES = 107
 
 
 class UnixSocket:
-    """One app behind one unix socket."""
+    """One app behind one unix socket, and a `tunnel` where there is one."""
 
-    def __init__(self, app: ASGIApp, path: Path, *, mode: int) -> None:
-        self._listener = HttpListener(app)
+    def __init__(self, app: ASGIApp, path: Path, *, mode: int, tunnel: Tunnel | None = None) -> None:
+        self._listener = HttpListener(app, tunnel)
         self._path = path
         self._mode = mode
 
@@ -67,11 +71,13 @@ class UnixJobSockets:
         self._root = root
         self._mark = mark
         self._app: ASGIApp | None = None
+        self._tunnel: JobTunnel | None = None
         self._open: dict[str, UnixSocket] = {}
 
-    def serve(self, app: ASGIApp) -> None:
-        """Name the app behind every socket; before the first `open`."""
+    def serve(self, app: ASGIApp, tunnel: JobTunnel | None = None) -> None:
+        """Name the app behind every socket, and who serves CONNECT there; before the first `open`."""
         self._app = app
+        self._tunnel = tunnel
 
     async def open(self, job_id: str, token: str | None) -> Path:
         """Make the directory and listen."""
@@ -82,7 +88,9 @@ class UnixJobSockets:
         await asyncio.to_thread(self._prepare, directory, token)
         if job_id not in self._open:
             marks: dict[str, Any] = {self._mark: job_id}
-            listening = UnixSocket(Marked(self._app, marks), directory / SOCKET_NAME, mode=0o666)
+            tunnel = partial(self._tunnel, job_id) if self._tunnel else None
+            app = Marked(self._app, marks)
+            listening = UnixSocket(app, directory / SOCKET_NAME, mode=0o666, tunnel=tunnel)
             await listening.open()
             self._open[job_id] = listening
         return directory

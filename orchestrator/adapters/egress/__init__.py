@@ -1,0 +1,1 @@
+"""Egress through squid: its configuration, its process, its log."""

@@ -1,0 +1,1 @@
+"""Which hosts a job may reach, and which addresses nobody may. Pure."""

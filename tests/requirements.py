@@ -3,7 +3,8 @@
 A test names the requirements it holds in a docstring, its own or its module's.
 
     HW-n   spec: hosted workers and remote tools        WN-n   spec: worker network tools
-    DC-n   the user's design card                       PD-n   design pages
+    AT-n   spec: agent toolbox                          PD-n   design pages
+    DC-n   the user's design card
     BR-n   faults that users of such systems reported
 """
 
@@ -23,6 +24,14 @@ REQUIREMENTS: dict[str, str] = {
     "WN-5": "Claims are coordination with a lease, exact about overlap.",
     "WN-6": "Self-declared capabilities are bounded, replace the earlier ones and change no definition.",
     "WN-7": "The acting identity is the token's; surfaces are enforced by the server.",
+    "AT-1": "The three collaboration tools have exactly the specified names, arguments, bounds and results.",
+    "AT-2": "Search finds agents by meaning over the full profile, and says when nobody fits.",
+    "AT-3": "A search leaves out who can't take new work, before it counts, and says how many and why.",
+    "AT-4": "A collaboration request ends in the response, a timeout with its id, or a named cause.",
+    "AT-5": "No request reaches an agent in its own chain or goes a sixth hop; the server keeps the chain.",
+    "AT-6": "A result is told by its status, to its requester alone, and handed out once.",
+    "AT-7": "A response outlives its wait for a day, whatever is killed meanwhile.",
+    "AT-8": "Profile vectors are made once for each text, kept, and new when a profile changes.",
     "DC-1": "MCP servers are tools of the registry.",
     "DC-2": "WASM components run in wasmtime as tools of the registry.",
     "DC-3": "Jobs run in sealed containers, launched through the docker SDK.",
@@ -64,6 +73,8 @@ REQUIREMENTS: dict[str, str] = {
     "PD-40": "A WASM tool's call costs little beyond its guest, uses every core and leaves nothing behind.",
     "PD-42": "What a WASM tool's file asks for beyond what was agreed to is not given, and the difference is shown.",
     "PD-50": "The changes of a job whose worker is gone are recovered from its container, once, and safely.",
+    "PD-73": "A hostile job gets nowhere and takes no more than its share of memory, processes, CPU and disk.",
+    "PD-74": "Sandboxes run in gVisor where it is set; an engine without it is refused at the start.",
     "PD-51": "Changes are applied to a checkout whole or not at all, merged with what changed there, without git too.",
     "PD-45": "A tool's author begins, builds and tries it with one command each, in the sandbox that jobs get.",
     "PD-46": "An operator disables any tool, for every caller and until it is enabled, also over restarts.",

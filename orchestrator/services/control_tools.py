@@ -94,11 +94,11 @@ class _Maker:
             destructive=destructive,
             surface="representative",
         )
-        codes: list[RefusalCode | ControlCode] = list(refusals)
+        codes = set(refusals)
         if needs is not None:
-            codes += ["not_granted", "not_found"]
+            codes |= {"not_granted", "not_found"}
             if "networkId" in schema["properties"]:
-                codes.append("no_active_network")
+                codes.add("no_active_network")
         return ControlTool(
             ToolDefinition.of(name, description, schema),
             traits,
@@ -106,7 +106,7 @@ class _Maker:
             handler,
             output_schema,
             needs,
-            tuple(sorted(set(codes))),
+            tuple(sorted(codes)),
             self.changed,
         )
 

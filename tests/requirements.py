@@ -62,6 +62,7 @@ REQUIREMENTS: dict[str, str] = {
     "PD-62": "Humans are agents: asked, delegated to and spoken for; what they are asked stays until answered.",
     "PD-63": "Operators read a network's threads, tasks and claims, and nothing in them acts on a terminal.",
     "PD-64": "The hub signs every message; what was changed, forged, removed or moved is found.",
+    "PD-66": "The review team is an example that runs: two agents in two containers, from discovery to the verdict.",
     "PD-65": "What a look at the network costs does not grow with the work that waits.",
     "PD-60": "Agents come from a file, an operator or their first job; one manages each, a broken file changes none.",
     "PD-30": "The bridge gives any MCP client in the container the job's tools, live, and holds no secret.",

@@ -70,6 +70,7 @@ REQUIREMENTS: dict[str, str] = {
     "PD-32": "A command runs as the agent in the loop's place and ends as any job does.",
     "PD-33": "A job runs in an image that its user brings, unchanged: the worker is brought along.",
     "PD-40": "A WASM tool's call costs little beyond its guest, uses every core and leaves nothing behind.",
+    "PD-41": "No component, capabilities file or answer of a guest ends or holds the process.",
     "PD-42": "What a WASM tool's file asks for beyond what was agreed to is not given, and the difference is shown.",
     "PD-50": "The changes of a job whose worker is gone are recovered from its container, once, and safely.",
     "PD-73": "A hostile job gets nowhere and takes no more than its share of memory, processes, CPU and disk.",

@@ -93,7 +93,7 @@ def definition(name: AgentName = A) -> AgentDefinition:
         skills=(Skill("x"), Skill("y", "well")),
         groups=("team",),
         responsibilities=(Responsibility("h.org/o/r", ("review",)), Responsibility(None)),
-        launch=LaunchSettings("image", "model", "mission", autostart=True),
+        launch=LaunchSettings("image", "model", "mission", autostart=True, allow_hosts=("*.example.org",)),
     )
 
 

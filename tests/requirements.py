@@ -67,6 +67,7 @@ REQUIREMENTS: dict[str, str] = {
     "PD-60": "Agents come from a file, an operator or their first job; one manages each, a broken file changes none.",
     "PD-30": "The bridge gives any MCP client in the container the job's tools, live, and holds no secret.",
     "PD-31": "Native model requests pass through with the key added outside, held to the job's model and budget.",
+    "PD-44": "Representatives act for a person, never with more than grant and access; stopping takes a yes.",
     "PD-43": "Agents from outside come in over MCP with tokens of their own, as members while a session lasts.",
     "PD-32": "A command runs as the agent in the loop's place and ends as any job does.",
     "PD-33": "A job runs in an image that its user brings, unchanged: the worker is brought along.",

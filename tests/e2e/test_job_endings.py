@@ -222,8 +222,8 @@ def test_a_job_whose_worker_crashes_ends_with_the_signal_s_name(
         job_id = service.run(crashes, workspace_sha256=workspace)
         job = service.until(job_id, ended, within_s=60)
         assert (job["state"], job["reason"]) == ("failed", f"{reason}; its changes were recovered")
-        last = service.events(job_id, "status")[-1]
-        assert (last["state"], last["message"]) == ("failed", job["reason"])
+        service.until(job_id, lambda _: service.events(job_id, "status")[-1]["state"] == "failed")
+        assert service.events(job_id, "status")[-1]["message"] == job["reason"]
         diff = service.ask("GET", f"jobs/{job_id}/diff")
         assert [line for line in diff.splitlines() if line.startswith(("+", "-", "diff"))] == RECOVERED
     assert command_line.containers() == []

@@ -58,6 +58,7 @@ REQUIREMENTS: dict[str, str] = {
     "PD-40": "A WASM tool's call costs little beyond its guest, uses every core and leaves nothing behind.",
     "PD-42": "What a WASM tool's file asks for beyond what was agreed to is not given, and the difference is shown.",
     "PD-50": "The changes of a job whose worker is gone are recovered from its container, once, and safely.",
+    "PD-52": "Killed or full, orchestrator, engine, database and disk cost no acknowledged work; nothing runs twice.",
     "PD-51": "Changes are applied to a checkout whole or not at all, merged with what changed there, without git too.",
     "PD-45": "A tool's author begins, builds and tries it with one command each, in the sandbox that jobs get.",
     "PD-46": "An operator disables any tool, for every caller and until it is enabled, also over restarts.",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import subprocess
 import tarfile
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -24,9 +26,10 @@ class Service:
     def __init__(self, command_line: CommandLine) -> None:
         self._command_line = command_line
         self._process: subprocess.Popen[str] | None = None
+        self._log = Path(tempfile.mkdtemp(prefix="portside-log-")) / "log"
 
     def start(self) -> None:
-        self._process = self._command_line.start("serve", "--json")
+        self._process = self._command_line.start("serve", "--json", log=self._log)
         assert self._process.stdout is not None
         assert "listening" in json.loads(self._process.stdout.readline() or "{}")
 
@@ -41,16 +44,36 @@ class Service:
         if self._process.poll() is None:
             self._process.terminate()
             self._process.communicate(timeout=60)
+        shutil.rmtree(self._log.parent)
 
     def ask(self, method: str, path: str, body: Any = None, content: bytes | None = None) -> Any:
+        answer = self._send(method, path, body, content)
+        assert answer.is_success, answer.text
+        return answer.json() if "json" in answer.headers["content-type"] else answer.text
+
+    def _send(self, method: str, path: str, body: Any = None, content: bytes | None = None) -> httpx.Response:
         home = self._command_line.home
         transport = httpx.HTTPTransport(uds=str(home / "api.sock"))
         token = (home / "operator.token").read_text().strip()
         with httpx.Client(transport=transport, base_url="http://portside", timeout=30) as http:
             headers = {"Authorization": f"Bearer {token}"}
-            answer = http.request(method, f"/api/v1/{path}", json=body, content=content, headers=headers)
-        assert answer.is_success, answer.text
-        return answer.json() if "json" in answer.headers["content-type"] else answer.text
+            return http.request(method, f"/api/v1/{path}", json=body, content=content, headers=headers)
+
+    def refusal(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        """The problem that it answers with."""
+        answer = self._send(method, path, body)
+        assert not answer.is_success, answer.text
+        return answer.json()
+
+    def until_it_fails(self, method: str, path: str, within_s: float = 60.0) -> None:
+        end = time.monotonic() + within_s
+        while self._send(method, path).is_success:
+            assert time.monotonic() < end
+            threading.Event().wait(0.05)  # as below
+
+    def log(self) -> str:
+        """What it has logged up to now."""
+        return self._log.read_text() if self._log.exists() else ""
 
     def upload(self, **files: str) -> str:
         """A workspace of these files; answers its sha256."""

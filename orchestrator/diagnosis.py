@@ -117,7 +117,7 @@ async def _engine(settings: Settings) -> AsyncIterator[Finding]:
             "engine", f"none answers: {tried}", "start Docker or Podman, or type: portside doctor --fix"
         )
         return
-    engine = DockerEngine(found.endpoint)
+    engine = engines.engine_at(settings, found.endpoint)
     try:
         about = await engine.describe()
         yield _good("engine", f"{about.name} {about.version} at {about.endpoint} (from {found.source})")

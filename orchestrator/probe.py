@@ -86,7 +86,7 @@ async def probe(engine: SandboxEngine, start: WorkerStart) -> dict[str, Fact]:
     sockets.serve(_hello)
     name = uuid.uuid4().hex
     directory = await sockets.open(name, None)
-    host = _address_of_this_host()
+    host = address_of_this_host()
     listener = await asyncio.start_server(lambda _, writer: writer.close(), host, 0)
     port = listener.sockets[0].getsockname()[1]
     try:
@@ -133,7 +133,7 @@ def facts_of(told: dict[str, Any]) -> dict[str, Fact]:
             "use a local engine: sockets of this host do not reach into a virtual machine or a remote engine",
         ),
         "egress": Fact(
-            set(told["tcp"]) == {"ENETUNREACH"} and set(told["interfaces"]) <= {"lo"},
+            set(told["tcp"]) <= {"ENETUNREACH", "EHOSTUNREACH"} and set(told["interfaces"]) <= {"lo"},
             f"TCP outside: {', '.join(told['tcp'])}; interfaces: {', '.join(told['interfaces'])}",
             _NO_EGRESS,
         ),
@@ -148,7 +148,7 @@ def facts_of(told: dict[str, Any]) -> dict[str, Fact]:
     }
 
 
-def _address_of_this_host() -> str:
+def address_of_this_host() -> str:
     """The address that a network would reach this host by; loopback where it has no network."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
         try:

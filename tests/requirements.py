@@ -3,7 +3,8 @@
 A test names the requirements it holds in a docstring, its own or its module's.
 
     HW-n   spec: hosted workers and remote tools        WN-n   spec: worker network tools
-    DC-n   the user's design card                       PD-n   design pages
+    AT-n   spec: agent toolbox                          PD-n   design pages
+    DC-n   the user's design card
     BR-n   faults that users of such systems reported
 """
 
@@ -23,6 +24,14 @@ REQUIREMENTS: dict[str, str] = {
     "WN-5": "Claims are coordination with a lease, exact about overlap.",
     "WN-6": "Self-declared capabilities are bounded, replace the earlier ones and change no definition.",
     "WN-7": "The acting identity is the token's; surfaces are enforced by the server.",
+    "AT-1": "The three collaboration tools have exactly the specified names, arguments, bounds and results.",
+    "AT-2": "Search finds agents by meaning over the full profile, and says when nobody fits.",
+    "AT-3": "A search leaves out who can't take new work, before it counts, and says how many and why.",
+    "AT-4": "A collaboration request ends in the response, a timeout with its id, or a named cause.",
+    "AT-5": "No request reaches an agent in its own chain or goes a sixth hop; the server keeps the chain.",
+    "AT-6": "A result is told by its status, to its requester alone, and handed out once.",
+    "AT-7": "A response outlives its wait for a day, whatever is killed meanwhile.",
+    "AT-8": "Profile vectors are made once for each text, kept, and new when a profile changes.",
     "DC-1": "MCP servers are tools of the registry.",
     "DC-2": "WASM components run in wasmtime as tools of the registry.",
     "DC-3": "Jobs run in sealed containers, launched through the docker SDK.",
@@ -49,6 +58,11 @@ REQUIREMENTS: dict[str, str] = {
     "PD-21": "Arguments are changed only by rule or opted-in policy, and every change is recorded.",
     "PD-22": "A tool owner is told how each provider sees a tool: each change, and each refusal with its fix.",
     "PD-23": "Every kind of result reaches model and operator: bounded, redacted, nothing dropped silently.",
+    "PD-61": "Work that waits starts its agent: one job, within the network's bound, with pauses; the task says so.",
+    "PD-62": "Humans are agents: asked, delegated to and spoken for; what they are asked stays until answered.",
+    "PD-63": "Operators read a network's threads, tasks and claims, and nothing in them acts on a terminal.",
+    "PD-64": "The hub signs every message; what was changed, forged, removed or moved is found.",
+    "PD-65": "What a look at the network costs does not grow with the work that waits.",
     "PD-60": "Agents come from a file, an operator or their first job; one manages each, a broken file changes none.",
     "PD-30": "The bridge gives any MCP client in the container the job's tools, live, and holds no secret.",
     "PD-31": "Native model requests pass through with the key added outside, held to the job's model and budget.",
@@ -59,6 +73,8 @@ REQUIREMENTS: dict[str, str] = {
     "PD-42": "What a WASM tool's file asks for beyond what was agreed to is not given, and the difference is shown.",
     "PD-50": "The changes of a job whose worker is gone are recovered from its container, once, and safely.",
     "PD-52": "Killed or full, orchestrator, engine, database and disk cost no acknowledged work; nothing runs twice.",
+    "PD-73": "A hostile job gets nowhere and takes no more than its share of memory, processes, CPU and disk.",
+    "PD-74": "Sandboxes run in gVisor where it is set; an engine without it is refused at the start.",
     "PD-51": "Changes are applied to a checkout whole or not at all, merged with what changed there, without git too.",
     "PD-45": "A tool's author begins, builds and tries it with one command each, in the sandbox that jobs get.",
     "PD-46": "An operator disables any tool, for every caller and until it is enabled, also over restarts.",

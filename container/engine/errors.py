@@ -5,6 +5,7 @@ EngineError                carries `code`, `retryable`
 ├── ImageMissing           the image is not there; the message names the command that builds it
 ├── LimitNotEnforceable    an explicitly asked-for limit that this engine can't hold
 ├── SandboxNotFound        no such container (any more)
+├── RuntimeUnknown         the engine does not know the runtime that sandboxes are to have
 └── LaunchFailed           the engine refused to create or start it
 """
 
@@ -45,6 +46,12 @@ class SandboxNotFound(EngineError):
     """There is no such sandbox."""
 
     code = "sandbox_not_found"
+
+
+class RuntimeUnknown(EngineError):
+    """The engine does not know the runtime that was asked for."""
+
+    code = "runtime_unknown"
 
 
 class LaunchFailed(EngineError):

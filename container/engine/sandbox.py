@@ -162,6 +162,7 @@ class EngineDescription:
     Attributes:
         name: such as `docker`.
         version: the engine's own.
+        runtime: what runs its containers, such as `runc`.
         unenforced: default limits it can't hold, each with the reason.
         notes: other facts an operator should know.
     """
@@ -170,5 +171,6 @@ class EngineDescription:
     version: str
     endpoint: str
     cpus: int
+    runtime: str = ""
     unenforced: Mapping[str, str] = field(default_factory=dict[str, str])
     notes: tuple[str, ...] = ()

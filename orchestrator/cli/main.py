@@ -18,6 +18,7 @@ from orchestrator.cli import (
     image_commands,
     jobs_commands,
     mcp_commands,
+    network_commands,
     project_commands,
     run_command,
     secrets_commands,
@@ -42,6 +43,7 @@ app.add_typer(secrets_commands.app)
 for command in (agent_tokens.token, agent_tokens.tokens, agent_tokens.revoke):
     agents_commands.app.command(command.__name__)(command)
 app.add_typer(agents_commands.app)
+app.add_typer(network_commands.app)
 app.add_typer(image_commands.app)
 app.command("doctor")(doctor.doctor)
 

@@ -20,6 +20,7 @@ from orchestrator.http.mcp_route import McpRoute, McpServices
 from orchestrator.http.native_routes import native_router
 from orchestrator.http.operator_agents import agents_router
 from orchestrator.http.operator_jobs import OperatorServices, jobs_router
+from orchestrator.http.operator_network import NetworkServices, network_router
 from orchestrator.http.operator_secrets import secrets_router
 from orchestrator.http.operator_tokens import tokens_router
 from orchestrator.http.operator_tools import ToolServices, tools_router
@@ -62,6 +63,7 @@ class AppServices:
     operators: OperatorServices
     tools: ToolServices
     agents: AgentDesk
+    network: NetworkServices
     secrets: SecretService
     executions: ExecutionService
     models: ModelService
@@ -100,6 +102,7 @@ def create_api(services: AppServices) -> FastAPI:
     app.include_router(jobs_router(services.operators))
     app.include_router(tools_router(services.tools))
     app.include_router(agents_router(services.operators.gate, services.agents))
+    app.include_router(network_router(services.operators.gate, services.network))
     app.include_router(secrets_router(services.operators.gate, services.secrets))
     operators = services.operators
     app.include_router(tokens_router(operators.gate, services.mcp.tokens, operators.defaults.network))

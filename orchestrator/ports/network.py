@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Protocol, TypeVar
 
 from orchestrator.domain.network.agents import AgentDefinition, Instance
 from orchestrator.domain.network.artifacts import NetworkArtifact
 from orchestrator.domain.network.claims import Claim
+from orchestrator.domain.network.collaboration import CollaborationRequest
 from orchestrator.domain.network.identities import (
     Actor,
     AgentName,
@@ -16,9 +17,12 @@ from orchestrator.domain.network.identities import (
     InstanceId,
     MessageId,
     NetworkName,
+    RequestId,
     TaskId,
     ThreadId,
 )
+from orchestrator.domain.network.launches import AgentLaunch
+from orchestrator.domain.network.task_states import TaskState
 from orchestrator.domain.network.tasks import HistoryEntry, Task, TaskChange
 from orchestrator.domain.network.threads import Delivery, Message, Thread
 
@@ -40,8 +44,28 @@ class NetworkReader(Protocol):
         """The agent of a (normal) name."""
         ...
 
+    def profiles_revision(self) -> int:
+        """A number that grows whenever an agent is stored or forgotten; 0 before the first."""
+        ...
+
+    def launch(self, agent: AgentName) -> AgentLaunch | None:
+        """The last time that an agent was started for its work."""
+        ...
+
+    def task_counts(self) -> dict[TaskState, int]:
+        """How many tasks are in each state; states without any are left out."""
+        ...
+
     def live_instances(self) -> list[Instance]:
         """Instances that have not ended, oldest first."""
+        ...
+
+    def serving_agents(self, heard_since: datetime) -> list[AgentName]:
+        """Agents with an instance that is available, when `heard_since` is the oldest contact that counts."""
+        ...
+
+    def declaring_instances(self) -> list[Instance]:
+        """Live instances that declare capabilities of their own, oldest first."""
         ...
 
     def instance(self, instance_id: InstanceId) -> Instance | None:
@@ -64,8 +88,24 @@ class NetworkReader(Protocol):
         """Tasks, those changed last first; of one resource, when one is given."""
         ...
 
+    def tasks_in(self, states: Collection[TaskState], limit: int) -> list[Task]:
+        """Tasks in one of these states, those changed last first."""
+        ...
+
     def open_tasks(self) -> list[Task]:
         """Tasks that are not in a terminal state, oldest first."""
+        ...
+
+    def pending_tasks(self, wanted: Collection[str], limit: int, *, skip: int = 0) -> list[Task]:
+        """Pending tasks that wait for one of these (see `routing.wanted_key`), oldest first."""
+        ...
+
+    def offered_tasks(self) -> list[Task]:
+        """Tasks that are offered to somebody, oldest first."""
+        ...
+
+    def tasks_held_by(self, instance_id: InstanceId) -> list[Task]:
+        """Unfinished tasks that an instance has accepted, oldest first."""
         ...
 
     def claim(self, claim_id: ClaimId) -> Claim | None:
@@ -88,12 +128,40 @@ class NetworkReader(Protocol):
         """A thread."""
         ...
 
+    def threads(self, limit: int) -> list[Thread]:
+        """Threads, the youngest first."""
+        ...
+
+    def messages_of_thread(self, thread_id: ThreadId) -> list[Message]:
+        """A thread's messages, oldest first."""
+        ...
+
+    def thread_length(self, thread_id: ThreadId) -> int:
+        """How many signed messages were stored in a thread."""
+        ...
+
     def message(self, message_id: MessageId) -> Message | None:
         """A message."""
         ...
 
     def message_of_call(self, instance_id: InstanceId, call_id: str) -> Message | None:
         """The message that a call sent."""
+        ...
+
+    def request(self, request_id: RequestId) -> CollaborationRequest | None:
+        """A request for collaboration."""
+        ...
+
+    def request_of_call(self, instance_id: InstanceId, call_id: str) -> CollaborationRequest | None:
+        """The request that a call sent."""
+        ...
+
+    def request_of_thread(self, thread_id: ThreadId) -> CollaborationRequest | None:
+        """The request that a thread began with."""
+        ...
+
+    def unanswered_requests(self, agent: AgentName, since: datetime) -> list[CollaborationRequest]:
+        """Requests from or to an agent, without an answer, whose time ends after `since`; oldest first."""
         ...
 
     def deliveries_of_message(self, message_id: MessageId) -> list[Delivery]:
@@ -143,6 +211,10 @@ class NetworkTransaction(NetworkReader, Protocol):
         """
         ...
 
+    def put_launch(self, launch: AgentLaunch) -> None:
+        """Store an agent's launch."""
+        ...
+
     def put_task(self, change: TaskChange) -> None:
         """Store a task and add to its history."""
         ...
@@ -164,7 +236,11 @@ class NetworkTransaction(NetworkReader, Protocol):
         ...
 
     def add_message(self, message: Message) -> None:
-        """Store a message."""
+        """Store a message of a stored thread as the thread's next one, signed."""
+        ...
+
+    def put_request(self, request: CollaborationRequest) -> None:
+        """Store a request for collaboration."""
         ...
 
     def put_deliveries(self, deliveries: Sequence[Delivery]) -> None:

@@ -75,10 +75,15 @@ class JobService:
                 f"the workspace has more than {error.limit_bytes:,} bytes; leave large files out (.gitignore)"
             ) from None
 
-    async def create(self, spec: JobSpec) -> Job:
+    async def create(self, spec: JobSpec, *, job_id: str | None = None) -> Job:
         """Accept a job; it starts when there is room.
 
+        Args:
+            spec: what is asked for.
+            job_id: its id, when that was decided before; a new one else.
+
         Raises:
+            AlreadyExists: there is a job of this id.
             BadRequest: the message says which part can't be, and why.
             EgressUnavailable: it allows hosts, and nothing here could carry a connection.
         """
@@ -91,7 +96,7 @@ class JobService:
             spec = replace(spec, workspace_bytes=size)
         parts = self._parts
         job = Job(
-            id=JobId(parts.ids.new()),
+            id=JobId(job_id or parts.ids.new()),
             spec=spec,
             state=JobState.QUEUED,
             created_at=parts.clock.now(),
@@ -140,6 +145,10 @@ class JobService:
         if job is None:
             raise NotFound(f"there is no job {job_id[:80]!r}")
         return job
+
+    async def find(self, job_id: str) -> Job | None:
+        """One job; None when there is none."""
+        return await self._parts.store.get(JobId(job_id))
 
     async def ended(self, job_id: str) -> bool:
         """Whether it has ended; a job that was removed has."""

@@ -6,11 +6,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from orchestrator.domain.network.agents import AgentDefinition, AgentKind, Instance, InstanceState
-from orchestrator.domain.network.identities import InstanceId
+from orchestrator.domain.network.identities import InstanceId, NetworkName
 from orchestrator.domain.network.refusals import Refusal, not_found
 from orchestrator.domain.network.tasks import Task
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.network import NetworkReader, NetworkStore, NetworkTransaction
+from orchestrator.services.collaboration import Collaboration
 from orchestrator.services.network_agents import NetworkAgents, made_once, normal_definition, register
 from orchestrator.services.network_claims import NetworkClaims
 from orchestrator.services.network_departures import end_instance
@@ -18,8 +19,9 @@ from orchestrator.services.network_directory import NetworkDirectory
 from orchestrator.services.network_inbox import NetworkInbox
 from orchestrator.services.network_mail import NetworkMail
 from orchestrator.services.network_members import Refused, agent_name, network_name
-from orchestrator.services.network_offers import offer_waiting, unassigned
+from orchestrator.services.network_offers import movable, offer_waiting
 from orchestrator.services.network_tasks import NetworkTasks
+from orchestrator.services.response_waits import ResponseWaits
 from tool_registry.clock import Clock
 
 HEARTBEAT = timedelta(seconds=15)
@@ -28,7 +30,7 @@ HEARTBEAT = timedelta(seconds=15)
 class NetworkService:
     """Who belongs to a network.
 
-    `agents` defines them; what members do lies in `directory`, `claims`, `mail`, `inbox` and `tasks`.
+    `agents` defines them; what members do lies in the other attributes.
 
     Args:
         store: where networks are kept.
@@ -43,7 +45,9 @@ class NetworkService:
         self.agents = NetworkAgents(store, clock, ids)
         self.directory = NetworkDirectory(store, clock, ids)
         self.claims = NetworkClaims(store, clock, ids)
-        self.mail = NetworkMail(store, clock, ids)
+        waits = ResponseWaits()
+        self.mail = NetworkMail(store, clock, ids, waits)
+        self.collaboration = Collaboration(store, self.mail, waits, clock, ids)
         self.inbox = NetworkInbox(store, clock)
         self.tasks = NetworkTasks(store, clock, ids)
 
@@ -163,9 +167,16 @@ class NetworkService:
         changed: list[Task] = []
         for network in await self._store.networks():
             # Most looks find nothing to do, and then keep nobody from writing.
-            if await self._store.read(network, unassigned):
+            if await self._movable_in(network):
                 changed += await self._store.change(network, self._offer_waiting)
         return changed
+
+    async def movable(self) -> list[Task]:
+        """Tasks that a look would look at, of all networks."""
+        return [task for network in await self._store.networks() for task in await self._movable_in(network)]
+
+    async def _movable_in(self, network: NetworkName) -> list[Task]:
+        return await self._store.read(network, lambda reader: movable(reader, self._clock.now()))
 
     def _offer_waiting(self, tx: NetworkTransaction) -> list[Task]:
         return offer_waiting(tx, self._ids, self._clock.now())

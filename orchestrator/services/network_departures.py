@@ -8,7 +8,7 @@ from datetime import datetime
 from orchestrator.domain.network.agents import InstanceState
 from orchestrator.domain.network.identities import AgentName, DeliveryId, InstanceId, MessageId
 from orchestrator.domain.network.tasks import agent_removed, instance_ended
-from orchestrator.domain.network.threads import Delivery, Message, MessageKind
+from orchestrator.domain.network.threads import Delivery, Message, MessageKind, Participant
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.network import NetworkTransaction
 from orchestrator.services.network_notes import tell_other_side
@@ -21,7 +21,7 @@ def end_instance(tx: NetworkTransaction, ids: Ids, instance_id: InstanceId, why:
         return
     tx.put_instance(replace(instance, state=InstanceState.ENDED, ended_at=now, ended_reason=why))
     tx.end_claims(instance_id, now)
-    for task in tx.open_tasks():
+    for task in [*tx.offered_tasks(), *tx.tasks_held_by(instance_id)]:
         change = instance_ended(task, instance_id, why, now)
         if change is not None:
             tx.put_task(change)
@@ -57,8 +57,8 @@ def _tell_asker(
         call_id=f"removed:{copy.id}",
         body=f"{why}: it will not answer.",
         created_at=now,
+        recipients=(Participant(asked.sender, to),),
     )
     tx.add_message(note)
-    tx.put_deliveries(
-        [Delivery(DeliveryId(ids.new()), asked.sender, to, note.sender_instance, note.id, None, now)]
-    )
+    back = Delivery(DeliveryId(ids.new()), asked.sender, to, note.sender_instance, note.id, None, now)
+    tx.put_deliveries([back])

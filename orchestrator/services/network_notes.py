@@ -50,6 +50,7 @@ def tell_other_side(tx: NetworkTransaction, ids: Ids, task: Task, entry: History
         task_id=task.id,
         resource=task.resource,
         created_at=now,
+        recipients=(to,),
     )
     tx.add_message(message)
     copy = Delivery(DeliveryId(ids.new()), to.agent, to.instance_id, sender_instance, message.id, None, now)

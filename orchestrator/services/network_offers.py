@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from orchestrator.domain.network.agents import Instance
+from orchestrator.domain.network.agents import AgentDefinition, Instance
 from orchestrator.domain.network.identities import DeliveryId, InstanceId
 from orchestrator.domain.network.offers import ASKED_AGAIN, need_of, settled
-from orchestrator.domain.network.routing import route
-from orchestrator.domain.network.task_states import TaskState
+from orchestrator.domain.network.routing import Route, route, served_keys
 from orchestrator.domain.network.tasks import Task
 from orchestrator.domain.network.threads import Delivery, DeliveryState
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.network import NetworkReader, NetworkTransaction
 
-_UNASSIGNED = (TaskState.PENDING, TaskState.OFFERED)
+# An agent decides about these before it gets more: the tasks behind them cost nothing until then.
+OPEN_OFFERS = 50
 
 
 def offer_waiting(tx: NetworkTransaction, ids: Ids, now: datetime) -> list[Task]:
-    """Look at every task that nobody has accepted.
+    """Look at every task that somebody could take now, and at every offer that is under way.
 
     Returns:
         Those that changed.
     """
-    waiting = unassigned(tx)
-    if not waiting:
-        return []
     definitions, instances = tx.definitions(), tx.live_instances()
     changed: list[Task] = []
-    for task in waiting:
+    for task in movable(tx, now):
         found = route(need_of(task), definitions, instances, now)
         told = _told(tx, task)
         change = settled(task, found, {one: at for one, (_, at) in told.items()}, now)
@@ -42,9 +40,62 @@ def offer_waiting(tx: NetworkTransaction, ids: Ids, now: datetime) -> list[Task]
     return changed
 
 
-def unassigned(reader: NetworkReader) -> list[Task]:
-    """Tasks that nobody has accepted, oldest first."""
-    return [task for task in reader.open_tasks() if task.state in _UNASSIGNED]
+def movable(reader: NetworkReader, now: datetime) -> list[Task]:
+    """Tasks that are offered, and pending ones that an available agent with room for offers may take.
+
+    What waits for others is not even read, however much it is.
+    """
+    offered = reader.offered_tasks()
+    definitions, instances = reader.definitions(), reader.live_instances()
+    found = {task.id: task for task in offered}
+    for definition in definitions:
+        own = [one for one in instances if one.agent == definition.name]
+        able = {one.id for one in own if one.available(now)}
+        if able:
+            open_offers = sum(1 for task in offered if able.intersection(task.offered_to))
+            for task in _pending_for(reader, definition, own, able, OPEN_OFFERS - open_offers):
+                found[task.id] = task
+    return sorted(found.values(), key=lambda task: (task.created_at, task.id))
+
+
+def with_room(reader: NetworkReader, found: Route) -> Route:
+    """The route without agents that have enough offers to decide about."""
+    if not found.instances:
+        return found
+    offered = reader.offered_tasks()
+    busy = {
+        one.agent
+        for one in found.instances
+        if sum(one.id in task.offered_to for task in offered) >= OPEN_OFFERS
+    }
+    able = tuple(one for one in found.instances if one.agent not in busy)
+    why = "" if able else f"{', '.join(sorted(busy))} has {OPEN_OFFERS} offers to decide about first"
+    return replace(found, instances=able, why_none=why)
+
+
+def _pending_for(
+    reader: NetworkReader,
+    definition: AgentDefinition,
+    own: Sequence[Instance],
+    able: Collection[InstanceId],
+    most: int,
+) -> list[Task]:
+    """The oldest pending tasks that one of an agent's available instances may be offered."""
+    keys = served_keys(definition, own)
+    found: list[Task] = []
+    skip = 0
+    while most > len(found) and (page := reader.pending_tasks(keys, OPEN_OFFERS, skip=skip)):
+        skip += len(page)
+        found += [task for task in page if _may_have(task, definition, able)]
+    return found[: max(0, most)]
+
+
+def _may_have(task: Task, definition: AgentDefinition, able: Collection[InstanceId]) -> bool:
+    need = need_of(task)
+    if definition.name in need.not_agents:
+        return False
+    wanted = {task.target.instance_id} & set(able) if task.target.instance_id is not None else set(able)
+    return bool(wanted - set(need.not_instances))
 
 
 def offer_of(ids: Ids, task: Task, instance: Instance, now: datetime) -> Delivery:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
+from uuid import uuid4
 
 from orchestrator.domain.network.identities import Actor, InstanceId
 from orchestrator.domain.network.refusals import RefusalCode
@@ -269,5 +270,5 @@ def _actor(context: ToolContext) -> Actor:
         network_name(context.network),
         agent_name(context.agent),
         InstanceId(context.instance_id),
-        context.call_id,
+        context.call_id or f"once-{uuid4().hex}",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -15,6 +16,7 @@ from orchestrator.adapters.models.native_router import NativeRouter
 from orchestrator.adapters.models.router import ModelRouter
 from orchestrator.adapters.sockets.unix import UnixJobSockets
 from orchestrator.domain.jobs import Job
+from orchestrator.domain.model_choice import NoModelChosen, resolve_model
 from orchestrator.domain.plan import PlanRules
 from orchestrator.home import socket_root
 from orchestrator.http.auth import SOCKET_JOB
@@ -22,12 +24,14 @@ from orchestrator.ports.models import ModelProvider
 from orchestrator.services.active_jobs import ActiveJobs
 from orchestrator.services.egress import Egress, Told
 from orchestrator.services.in_process import InProcessJobs
-from orchestrator.services.jobs import JobParts
+from orchestrator.services.jobs import JobParts, JobService
 from orchestrator.services.launching import Launcher, LaunchSettings
+from orchestrator.services.network_autostart import Autostart, AutostartRules
 from orchestrator.services.recovery import Recovery, RecoverySettings
 from orchestrator.services.supervisor import Supervisor, SupervisorSettings
 from orchestrator.services.timeline import Timeline
 from orchestrator.services.tokens import TokenService
+from orchestrator.settings import Settings
 from orchestrator.wiring.base import Base
 from orchestrator.wiring.egress import squid_settings
 from orchestrator.wiring.models import models_of, native_models_of
@@ -60,6 +64,8 @@ class Jobs:
     supervisor: Supervisor
     models: ModelRouter
     native: NativeRouter
+    service: JobService
+    autostart: Autostart
     wakes: list[Callable[[], None]]
 
     def wake(self) -> None:
@@ -116,7 +122,33 @@ async def open_jobs(base: Base, tools: Tools, outside: Outside) -> Jobs:
     base.stack.push_async_callback(models.close)
     native = native_models_of(settings, models)
     base.stack.push_async_callback(native.close)
-    return Jobs(parts, tokens, sockets, egress, supervisor, models, native, [supervisor.wake])
+    wakes = [supervisor.wake]
+
+    def wake() -> None:
+        for one in wakes:
+            one()
+
+    service = JobService(parts, wake, models=models, secrets=base.secrets, egress=egress)
+    autostart = Autostart(
+        tools.network_store,
+        service,
+        base.clock,
+        base.ids,
+        AutostartRules(
+            settings.max_running_jobs_per_network or settings.max_running_jobs, lambda: _usual_model(settings)
+        ),
+    )
+    return Jobs(parts, tokens, sockets, egress, supervisor, models, native, service, autostart, wakes)
+
+
+def _usual_model(settings: Settings) -> str:
+    """The model of agents that name none; "" when nothing names one."""
+    if settings.model:
+        return settings.model
+    try:
+        return resolve_model(None, os.environ).model
+    except (NoModelChosen, ValueError):
+        return ""
 
 
 def in_process_of(base: Base, tools: Tools, jobs: Jobs, app: ASGIApp) -> InProcessJobs:

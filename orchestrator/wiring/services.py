@@ -6,6 +6,7 @@ from orchestrator.adapters.db.stores import Stores
 from orchestrator.http.app import AppServices
 from orchestrator.http.auth import OperatorGate
 from orchestrator.http.operator_jobs import JobDefaults, OperatorServices
+from orchestrator.http.operator_network import NetworkServices
 from orchestrator.http.operator_tools import ToolServices
 from orchestrator.http.problems import problem_of
 from orchestrator.http.worker_routes import WorkerServices
@@ -15,9 +16,11 @@ from orchestrator.services.catalogues import Catalogues
 from orchestrator.services.contracts import Contracts
 from orchestrator.services.executions import ExecutionService
 from orchestrator.services.first_catalogue import FirstCatalogue
-from orchestrator.services.jobs import JobService
 from orchestrator.services.llm import ModelService
 from orchestrator.services.native_models import NativeModelService
+from orchestrator.services.network_overview import NetworkOverview
+from orchestrator.services.network_people import NetworkPeople
+from orchestrator.services.network_signatures import NetworkSignatures
 from orchestrator.services.reports import WorkerReports
 from orchestrator.services.statistics import Statistics
 from orchestrator.services.supervisor import Supervisor
@@ -31,10 +34,7 @@ def services_of(base: Base, tools: Tools, jobs: Jobs, gate: OperatorGate) -> App
     """Hand the routes their services."""
     settings, stores = base.settings, base.stores
     budgets = Budgets(stores.jobs)
-    operator_jobs = JobService(
-        jobs.parts, jobs.wake, models=jobs.models, secrets=base.secrets, egress=jobs.egress
-    )
-    agents = AgentDesk(tools.network.agents, tools.agent_file, operator_jobs, base.clock)
+    agents = AgentDesk(tools.network.agents, tools.agent_file, jobs.service, base.clock)
     reports = WorkerReports(
         jobs.parts,
         membership=tools.membership,
@@ -63,7 +63,7 @@ def services_of(base: Base, tools: Tools, jobs: Jobs, gate: OperatorGate) -> App
         ),
         operators=OperatorServices(
             gate=gate,
-            jobs=operator_jobs,
+            jobs=jobs.service,
             agents=agents,
             timeline=jobs.parts.timeline,
             audit=stores.audit,
@@ -78,6 +78,7 @@ def services_of(base: Base, tools: Tools, jobs: Jobs, gate: OperatorGate) -> App
             Statistics(stores.audit, tools.audit, tools.registry),
         ),
         agents=agents,
+        network=_network_of(base, tools),
         executions=executions,
         secrets=base.secrets,
         models=ModelService(jobs.models, tools.outputs, tools.membership, budgets),
@@ -92,6 +93,15 @@ def services_of(base: Base, tools: Tools, jobs: Jobs, gate: OperatorGate) -> App
         ready=lambda: _missing(stores, jobs.supervisor),
         mcp=mcp_of(base, tools, jobs, executions),
         ids=base.ids,
+    )
+
+
+def _network_of(base: Base, tools: Tools) -> NetworkServices:
+    store = tools.network_store
+    return NetworkServices(
+        NetworkOverview(store, base.clock),
+        NetworkSignatures(store, tools.message_keys),
+        NetworkPeople(store, tools.network, base.clock, base.ids, tools.arrivals.announce),
     )
 
 

@@ -1,6 +1,6 @@
 """What every engine does, whichever it is.
 
-The fake runs everywhere. Docker is started privately when none answers. Podman runs where
+The fake runs everywhere. Docker is started privately when none answers, or none has gVisor. Podman runs where
 `PORTSIDE_TEST_PODMAN` names its socket.
 """
 
@@ -63,25 +63,30 @@ PROGRAMS: dict[tuple[str, ...], Program] = {
     params=[
         "fake",
         pytest.param("docker", marks=pytest.mark.docker),
+        pytest.param("gvisor", marks=[pytest.mark.docker, pytest.mark.xdist_group("gvisor")]),
         pytest.param("podman", marks=pytest.mark.docker),
     ]
 )
-def place(request: pytest.FixtureRequest) -> tuple[str, str]:
-    """Where the engine is, and an image that it has."""
+def place(request: pytest.FixtureRequest) -> tuple[str, str, str]:
+    """Where the engine is, an image that it has, and the runtime of its sandboxes."""
     if request.param == "fake":
-        return "", "the-image"
+        return "", "the-image", ""
+    if request.param == "gvisor":
+        return *request.getfixturevalue("gvisor"), "runsc"
     if request.param == "docker":
-        return request.getfixturevalue("docker_endpoint"), request.getfixturevalue("worker_image")
+        return request.getfixturevalue("docker_endpoint"), request.getfixturevalue("worker_image"), ""
     endpoint = os.environ.get("PORTSIDE_TEST_PODMAN")
     if endpoint is None:
         pytest.skip("Podman is not tested: PORTSIDE_TEST_PODMAN does not name its socket")
-    return endpoint, asyncio.run(built_image(endpoint))
+    return endpoint, asyncio.run(built_image(endpoint)), ""
 
 
 @pytest.fixture
-async def boxes(place: tuple[str, str]) -> AsyncIterator[Sandboxes]:
-    endpoint, image = place
-    engine = DockerEngine(endpoint) if endpoint else FakeEngine(programs=PROGRAMS, images={image})
+async def boxes(place: tuple[str, str, str]) -> AsyncIterator[Sandboxes]:
+    endpoint, image, runtime = place
+    engine = (
+        DockerEngine(endpoint, runtime=runtime) if endpoint else FakeEngine(programs=PROGRAMS, images={image})
+    )
     made = Sandboxes(engine, image)
     yield made
     await made.remove_all()

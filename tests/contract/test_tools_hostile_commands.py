@@ -11,7 +11,8 @@ import pytest
 from tests.support.deadline import eventually
 from tests.support.tool_workspace import ToolWorkspace
 
-ANSWERS_WITHIN_S = 1.0
+# Far more than it takes on an idle machine, and less than a worker needs that drowns.
+ANSWERS_WITHIN_S = 5.0
 TIMEOUT_S = 1.5
 # SIGTERM, 2 s to SIGKILL, 2 s for a supervisor that does not answer, and a slow machine.
 BOUND_S = 12.0

@@ -23,7 +23,7 @@ from container.adapters.docker.discovery import candidates, discover
 from container.adapters.docker.engine import DockerEngine
 from container.adapters.docker.image import WorkerImage
 from container.adapters.docker.private_daemon import PrivateDaemon
-from container.engine.errors import EngineError, EngineUnavailable
+from container.engine.errors import EngineError, EngineUnavailable, RuntimeUnknown
 from tests.support.sandboxes import Sandboxes
 
 
@@ -54,6 +54,40 @@ def worker_image(docker_endpoint: str) -> str:
         return asyncio.run(built_image(docker_endpoint))
     except EngineError as error:
         missing(f"the worker image can't be built: {error.message}")
+
+
+@pytest.fixture(scope="session")
+def gvisor(docker_endpoint: str) -> Iterator[tuple[str, str]]:
+    """An engine that has the runtime `runsc`, and the worker image on it."""
+    if shutil.which("runsc") is None:
+        missing("gVisor is not installed. Type, as root: apt-get install runsc")
+    if _has_gvisor(docker_endpoint):
+        yield docker_endpoint, asyncio.run(built_image(docker_endpoint))
+        return
+    directory = Path(tempfile.mkdtemp(prefix="psg-"))  # the path of a socket is short
+    daemon = PrivateDaemon(directory / "e")
+    try:
+        yield daemon.start(), asyncio.run(built_image(daemon.endpoint))
+    except EngineUnavailable as error:
+        missing(error.message)
+    finally:
+        daemon.stop()
+        shutil.rmtree(directory)
+
+
+def _has_gvisor(endpoint: str) -> bool:
+    engine = DockerEngine(endpoint, runtime="runsc")
+
+    async def asked() -> bool:
+        try:
+            await engine.describe()
+        except RuntimeUnknown:
+            return False
+        finally:
+            await engine.close()
+        return True
+
+    return asyncio.run(asked())
 
 
 @pytest.fixture

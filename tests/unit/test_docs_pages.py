@@ -138,3 +138,17 @@ def test_the_page_of_the_wire_has_every_path_and_every_code() -> None:
     page = _text(DOCS / "wire.md")
     named = {name: value for name, value in vars(paths).items() if name.isupper() and "VERSION" not in name}
     assert [value for value in [*named.values(), *STATUS] if f"`{value}`" not in page] == []
+
+
+def test_every_claim_about_security_names_a_test_that_is_there() -> None:
+    tables = re.findall(
+        r"^\| claim \| test \|$\n(.*?)^$", _text(DOCS / "security.md"), re.MULTILINE | re.DOTALL
+    )
+    rows = [line for table in tables for line in table.splitlines()[1:]]
+    assert len(rows) > 40
+    for row in rows:
+        named = _FILE.findall(row.rsplit(" | ", 1)[1])
+        assert named, row
+        for file, function in named:
+            assert file.startswith("tests/"), row
+            assert not function or function in _defined(ROOT / file), f"{file} has no {function}"

@@ -118,6 +118,21 @@ async def accepted_from(giver: Caller, taker: Caller) -> dict[str, Any]:
     return task
 
 
+async def test_a_look_reads_only_what_could_change(world: World):
+    """PD-65: what waits for agents that are not there costs a look nothing, and too many offers are not made."""
+    boss = await world.instance("boss")
+    await world.agent("away")
+    for _ in range(60):
+        await delegate(boss, toAgent="away")
+    assert await world.service.movable() == []
+    builder = await world.instance("builder-1", "builder")
+    tasks = [await delegate(boss, toAgent="builder") for _ in range(52)]
+    assert len(await world.service.movable()) == 50
+    assert await state_of(boss, tasks[-1]) == ("pending", "builder has 50 offers to decide about first")
+    await move(builder, tasks[0], "accepted")
+    assert [(await state_of(boss, one))[0] for one in tasks[-2:]] == ["offered", "pending"]
+
+
 async def test_work_never_goes_back_to_whose_work_it_is(world: World):
     """BR-131: the second entry of an agent in a chain is refused, whoever closes the loop."""
     a, b, c = [await world.instance(f"{name}1", name) for name in "abc"]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from container.engine.errors import LimitNotEnforceable
+from container.adapters.docker.bounded_disks import BoundedDisks
+from container.engine.errors import LimitNotEnforceable, RuntimeUnknown
 from container.engine.sandbox import EngineDescription, Limits
 
+GVISOR = "runsc"
 _UNLIMITED_DISK = "the workspace's volume grows until the engine's disk is full"
 _FLAGS = {
     "memory_bytes": ("MemoryLimit", "no memory controller"),
@@ -16,16 +18,37 @@ _FLAGS = {
 }
 
 
-def describe(endpoint: str, info: Mapping[str, Any], version: Mapping[str, Any]) -> EngineDescription:
-    """The engine's `info` and `version` answers as the port's description."""
+def describe(
+    endpoint: str,
+    info: Mapping[str, Any],
+    version: Mapping[str, Any],
+    *,
+    runtime: str = "",
+    disks: BoundedDisks | None = None,
+) -> EngineDescription:
+    """The engine's `info` and `version` answers as the port's description.
+
+    Sandboxes are to run in `runtime`, or for an empty one in the engine's default; `disks` bounds theirs.
+
+    Raises:
+        RuntimeUnknown: the engine does not have that runtime.
+    """
     podman = is_podman(version)
+    known: Mapping[str, Any] = info.get("Runtimes") or {}
+    if runtime and runtime not in known:
+        raise RuntimeUnknown(
+            f"the engine at {endpoint} does not know the runtime {runtime}; it knows "
+            f"{', '.join(sorted(known)) or 'none by name'}. Add it to the engine (docs/how-to/gvisor.md), or "
+            "unset PORTSIDE_SANDBOX_RUNTIME"
+        )
     return EngineDescription(
         name="podman" if podman else "docker",
         version=str(version.get("Version", "unknown")),
         endpoint=endpoint,
         cpus=int(info.get("NCPU") or 1),
-        unenforced=_unenforced(info),
-        notes=_notes(info, podman=podman),
+        runtime=runtime or str(info.get("DefaultRuntime") or ""),
+        unenforced=_unenforced(info, disks),
+        notes=_notes(info, podman=podman, runtime=runtime),
     )
 
 
@@ -53,16 +76,28 @@ def allowed_cpus(limits: Limits, description: EngineDescription) -> float:
     return min(limits.cpus, float(description.cpus))
 
 
-def _unenforced(info: Mapping[str, Any]) -> dict[str, str]:
+def _unenforced(info: Mapping[str, Any], disks: BoundedDisks | None) -> dict[str, str]:
     missing = {name: why for name, (flag, why) in _FLAGS.items() if info.get(flag) is False}
-    return {"disk_bytes": _UNLIMITED_DISK, **missing}
+    if disks is None:
+        return {"disk_bytes": _UNLIMITED_DISK, **missing}
+    obstacle = "bounded disks need an engine that runs as root" if _rootless(info) else disks.obstacle()
+    return {"disk_bytes": f"{_UNLIMITED_DISK} ({obstacle})", **missing} if obstacle else missing
 
 
-def _notes(info: Mapping[str, Any], *, podman: bool) -> tuple[str, ...]:
+def _rootless(info: Mapping[str, Any]) -> bool:
+    options: list[str] = info.get("SecurityOptions") or []
+    return "rootless" in " ".join(options)
+
+
+def _notes(info: Mapping[str, Any], *, podman: bool, runtime: str) -> tuple[str, ...]:
     notes: list[str] = []
     options: list[str] = info.get("SecurityOptions") or []
     security = " ".join(options)
-    if "seccomp" not in security:
+    if runtime == GVISOR:
+        notes.append(
+            "gVisor: a kernel of its own answers system calls; when a command runs out of memory the job does"
+        )
+    elif "seccomp" not in security:
         notes.append("seccomp is not available: system calls are not filtered")
     if info.get("SwapLimit") is False:
         notes.append("swap is not accounted: a sandbox may use swap beyond its memory limit")
@@ -70,6 +105,6 @@ def _notes(info: Mapping[str, Any], *, podman: bool) -> tuple[str, ...]:
         notes.append("the out-of-memory flag is never set: an OOM kill shows as exit 137 only")
     elif not info.get("LiveRestoreEnabled"):
         notes.append("live-restore is off: restarting the engine ends running jobs")
-    if "rootless" in security:
+    if _rootless(info):
         notes.append("rootless: a container's root is an ordinary user outside")
     return tuple(notes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -11,11 +12,19 @@ from typing import Any
 from docker.errors import APIError, NotFound
 
 from container.adapters.docker.api import DockerApi, Json
+from container.adapters.docker.bounded_disks import BoundedDisks
 from container.adapters.docker.connection import QUICK_S, SLOW_S, Connection
 from container.adapters.docker.description import allowed_cpus, describe
 from container.adapters.docker.events import EventFeed
 from container.adapters.docker.faults import words
-from container.adapters.docker.isolation import create_arguments, host_config, layout_arguments
+from container.adapters.docker.isolation import (
+    VOLUMES,
+    create_arguments,
+    host_config,
+    layout_arguments,
+    volume_labels,
+    volume_name,
+)
 from container.adapters.docker.output import CHUNK_BYTES, open_archive, read_tail
 from container.adapters.docker.pull import find_image, pull_image
 from container.adapters.docker.status import LABEL, status_of
@@ -38,6 +47,8 @@ _PULL_S = 600.0
 _KILL_S = 15.0
 _POLL_S = 0.1
 _OWN_IMAGES = "portside-"
+# noinit_itable: the kernel need not write the tables of a million files that nobody makes
+_DISK_OPTIONS = "nosuid,nodev,noinit_itable"
 _NAME_TAKEN = "already in use"  # Podman says it with status 500
 _LIVE = frozenset({SandboxState.RUNNING, SandboxState.PAUSED})
 
@@ -47,9 +58,23 @@ class DockerEngine:
 
     Calls that look take at most `quick_s` seconds, calls that make or remove at most `slow_s`. One thread
     reads events for all sandboxes; no thread waits for a job.
+
+    Args:
+        runtime: what sandboxes run in; empty for the engine's default.
+        disks: bounds the disks of sandboxes where it can; None leaves them to the engine.
     """
 
-    def __init__(self, endpoint: str, *, quick_s: float = QUICK_S, slow_s: float = SLOW_S) -> None:
+    def __init__(
+        self,
+        endpoint: str,
+        *,
+        quick_s: float = QUICK_S,
+        slow_s: float = SLOW_S,
+        runtime: str = "",
+        disks: BoundedDisks | None = None,
+    ) -> None:
+        self._runtime = runtime
+        self._disks = disks
         self._connection = Connection(endpoint, quick_s=quick_s, slow_s=slow_s)
         self._feed = EventFeed(endpoint, quick_s)
 
@@ -59,9 +84,19 @@ class DockerEngine:
         return self._connection
 
     async def describe(self) -> EngineDescription:
-        """What this engine isolates and limits, asked anew each time."""
+        """What this engine isolates and limits, asked anew each time.
+
+        Raises:
+            RuntimeUnknown: it does not have the runtime that sandboxes are to run in.
+        """
         return await self._connection.quick(
-            lambda api: describe(self._connection.endpoint, api.info(), api.version())
+            lambda api: describe(
+                self._connection.endpoint,
+                api.info(),
+                api.version(),
+                runtime=self._runtime,
+                disks=self._disks,
+            )
         )
 
     async def prepare(self, image: str) -> str:
@@ -84,7 +119,7 @@ class DockerEngine:
         """
         engine = await self.describe()
         cpus = allowed_cpus(spec.limits, engine)
-        status = await self._create_or_find(spec, cpus, podman=engine.name == "podman")
+        status = await self._create_or_find(spec, cpus, engine)
         ref = status.ref
         if status.state is not SandboxState.CREATED:
             return ref  # it runs, or has run: launching twice is launching once
@@ -167,14 +202,21 @@ class DockerEngine:
                 await asyncio.sleep(_POLL_S)
             else:
                 break
-        await self._connection.slow(partial(_remove_volumes, name=ref.name))
+        await self._connection.slow(partial(self._remove_volumes, name=ref.name))
+
+    async def sweep(self) -> None:
+        """Remove the disks that belong to no sandbox: a process was killed while it launched one."""
+        if self._disks is not None and not self._disks.obstacle():
+            await self._connection.slow(partial(_sweep, disks=self._disks))
 
     async def close(self) -> None:
         """End the event thread, the pools and their connections."""
         await asyncio.to_thread(self._feed.close)
         await self._connection.close()
 
-    async def _create_or_find(self, spec: SandboxSpec, cpus: float, *, podman: bool) -> SandboxStatus:
+    async def _create_or_find(
+        self, spec: SandboxSpec, cpus: float, engine: EngineDescription
+    ) -> SandboxStatus:
         """Make it, or find the one of that name.
 
         A name is taken a moment before its container can be seen, and free a moment after it has gone.
@@ -182,33 +224,70 @@ class DockerEngine:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._connection.slow_s
         while loop.time() < deadline:
-            status = await self._create(spec, cpus, podman=podman) or await self._existing(spec)
+            status = await self._create(spec, cpus, engine) or await self._existing(spec)
             if status is not None:
                 return status
             await asyncio.sleep(_POLL_S)
         raise LaunchFailed(f"the name {spec.name} is taken by a container that can't be seen")
 
-    async def _create(self, spec: SandboxSpec, cpus: float, *, podman: bool) -> SandboxStatus | None:
+    async def _create(
+        self, spec: SandboxSpec, cpus: float, engine: EngineDescription
+    ) -> SandboxStatus | None:
         """Create it; None when the name is taken."""
 
         def create(api: DockerApi) -> str:
-            if spec.kit is not None:
-                made = api.create_container(**layout_arguments(spec, spec.kit, api_version=api.api_version))
-                api.remove_container(made["Id"], v=False, force=True)
-            config = host_config(spec, cpus=cpus, api_version=api.api_version, podman=podman)
+            config = host_config(
+                spec,
+                cpus=cpus,
+                api_version=api.api_version,
+                podman=engine.name == "podman",
+                runtime=self._runtime,
+                laid_out=self._lay_out(api, spec, engine),
+            )
             return str(api.create_container(**create_arguments(spec), host_config=config)["Id"])
 
         try:
             made = await self._connection.slow(create)
         except NotFound as error:
+            await self._connection.slow(partial(self._remove_volumes, name=spec.name))
             raise ImageMissing(
                 f"the image {spec.image} is not on this engine: {words(error)}. Type: portside image build"
             ) from error
         except APIError as error:
             if error.status_code == HTTPStatus.CONFLICT or _NAME_TAKEN in words(error):
                 return None
+            await self._connection.slow(partial(self._remove_volumes, name=spec.name))
             raise LaunchFailed(f"{spec.name} could not be created: {words(error)}") from error
         return SandboxStatus(ref=SandboxRef(name=spec.name, id=made), state=SandboxState.CREATED)
+
+    def _lay_out(self, api: DockerApi, spec: SandboxSpec, engine: EngineDescription) -> bool:
+        """Make its volumes where the engine would not make them as they have to be; whether it did."""
+        if self._disks is not None and "disk_bytes" not in engine.unenforced:
+            size = self._disks.size
+            if spec.limits.disk_bytes is not None:
+                size = replace(size, bytes=spec.limits.disk_bytes)
+            for path in VOLUMES:
+                name = volume_name(spec.name, path)
+                options = {"type": "ext4", "device": str(self._disks.make(name, size)), "o": _DISK_OPTIONS}
+                api.create_volume(name, driver="local", driver_opts=options, labels=volume_labels(spec))
+            return True
+        if spec.kit is not None:
+            made = api.create_container(**layout_arguments(spec, spec.kit, api_version=api.api_version))
+            api.remove_container(made["Id"], v=False, force=True)
+            return True
+        return False
+
+    def _remove_volumes(self, api: DockerApi, name: str) -> None:
+        answer = api.volumes(filters={"label": f"{LABEL}={name}"})
+        volumes: list[Json] = answer.get("Volumes") or []
+        for volume in volumes:
+            try:
+                api.remove_volume(volume["Name"])
+            except APIError:
+                continue  # in use, or gone: the next removal of this sandbox looks again
+        if self._disks is not None:
+            for path in VOLUMES:
+                self._disks.release(volume_name(name, path))
 
     async def _existing(self, spec: SandboxSpec) -> SandboxStatus | None:
         """The sandbox that an earlier launch of the same name made; None when it can't be seen."""
@@ -242,14 +321,9 @@ class DockerEngine:
         return True
 
 
-def _remove_volumes(api: DockerApi, name: str) -> None:
-    answer = api.volumes(filters={"label": f"{LABEL}={name}"})
-    volumes: list[Json] = answer.get("Volumes") or []
-    for volume in volumes:
-        try:
-            api.remove_volume(volume["Name"])
-        except APIError:
-            continue  # in use, or gone: the next removal of this sandbox looks again
+def _sweep(api: DockerApi, disks: BoundedDisks) -> None:
+    rows = api.containers(all=True, filters={"label": [LABEL]})
+    disks.sweep({volume_name(str(row["Labels"][LABEL]), path) for row in rows for path in VOLUMES})
 
 
 def _name(row: Mapping[str, Any]) -> str:

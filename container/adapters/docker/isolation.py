@@ -11,14 +11,17 @@ from typing import Any
 
 from docker.types import HostConfig, LogConfig, Mount, Ulimit
 
+from container.adapters.docker.description import GVISOR
 from container.adapters.docker.status import LABEL
 from container.engine.sandbox import Kit, Limits, SandboxSpec
 
 SOCKET_DIR = "/run/portside"
 WORKSPACE = "/workspace"
 STATE = "/state"
+VOLUMES = (WORKSPACE, STATE)
 KIT = "/opt/portside"
 _LOG_FILES = 2
+_GVISOR_PIDS = 512
 _PROFILE = Path(__file__).resolve().parents[2] / "seccomp.json"
 
 
@@ -44,18 +47,32 @@ def create_arguments(spec: SandboxSpec) -> dict[str, Any]:
     }
 
 
-def host_config(spec: SandboxSpec, *, cpus: float, api_version: str, podman: bool = False) -> HostConfig:
-    """Everything that keeps the sandbox in: namespaces, capabilities, system calls, limits, mounts."""
+def host_config(
+    spec: SandboxSpec,
+    *,
+    cpus: float,
+    api_version: str,
+    podman: bool = False,
+    runtime: str = "",
+    laid_out: bool = False,
+) -> HostConfig:
+    """Everything that keeps the sandbox in: namespaces, capabilities, system calls, limits, mounts.
+
+    With `laid_out` its volumes are there already, under `volume_name`.
+    """
     limits = spec.limits
+    # gVisor's own threads count among the sandbox's, and it falls when it can make none.
+    pids = max(limits.pids, _GVISOR_PIDS) if runtime == GVISOR else limits.pids
     return HostConfig(
         version=api_version,
+        runtime=runtime or None,
         network_mode="none",
         ipc_mode="private",
         read_only=True,
         cap_drop=["ALL"],
         security_opt=["no-new-privileges:true", f"seccomp={_PROFILE if podman else seccomp_profile()}"],
         init=True,
-        pids_limit=limits.pids,
+        pids_limit=pids,
         mem_limit=limits.memory_bytes,
         memswap_limit=limits.memory_bytes,
         nano_cpus=round(cpus * 1e9),
@@ -67,7 +84,7 @@ def host_config(spec: SandboxSpec, *, cpus: float, api_version: str, podman: boo
         # exec: compilers and test runners start what they have just built there
         tmpfs={"/tmp": f"size={limits.tmp_bytes},mode=1777,nosuid,nodev,exec"},  # noqa: S108 -- inside the box
         shm_size=limits.shm_bytes,
-        mounts=_mounts(spec),
+        mounts=_mounts(spec, laid_out=laid_out),
         log_config=_log_config(limits),
         restart_policy={"Name": "no"},
     )
@@ -79,9 +96,9 @@ def seccomp_profile() -> str:
     return _PROFILE.read_text(encoding="utf-8")
 
 
-def _mounts(spec: SandboxSpec) -> list[Mount]:
+def _mounts(spec: SandboxSpec, *, laid_out: bool) -> list[Mount]:
     # A volume that was laid out keeps what it has: this image's own directory would say whose it is.
-    mounts = _volumes(spec, no_copy=spec.kit is not None)
+    mounts = _volumes(spec, named=laid_out, no_copy=laid_out)
     if spec.socket_dir is not None:
         # The directory, never the socket: an orchestrator that restarts makes a new socket in it.
         mounts.append(Mount(target=SOCKET_DIR, source=str(spec.socket_dir), type="bind", read_only=True))
@@ -90,15 +107,10 @@ def _mounts(spec: SandboxSpec) -> list[Mount]:
     return mounts
 
 
-def _volumes(spec: SandboxSpec, *, no_copy: bool = False) -> list[Mount]:
-    """They are found by their label when the container goes.
-
-    Without a name they are the engine's to make; with a kit they are there before the container.
-    """
-    labels = {**spec.labels, LABEL: spec.name}
-    sources = {
-        path: f"{spec.name}{path.replace('/', '-')}" if spec.kit else None for path in (WORKSPACE, STATE)
-    }
+def _volumes(spec: SandboxSpec, *, named: bool, no_copy: bool = False) -> list[Mount]:
+    """Those without a name are the engine's to make; the label finds all of them when the container goes."""
+    labels = volume_labels(spec)
+    sources = {path: volume_name(spec.name, path) if named else None for path in VOLUMES}
     return [
         Mount(target=path, source=source, labels=labels, no_copy=no_copy) for path, source in sources.items()
     ]
@@ -109,12 +121,23 @@ def layout_arguments(spec: SandboxSpec, kit: Kit, *, api_version: str) -> dict[s
 
     A new volume takes owner and content from the image's directory of its name: here, the worker image's.
     """
+    mounts = _volumes(spec, named=True)
     return {
         "image": kit.image,
         "labels": {**spec.labels, f"{LABEL}.layout": spec.name},
         "use_config_proxy": False,
-        "host_config": HostConfig(version=api_version, network_mode="none", mounts=_volumes(spec)),
+        "host_config": HostConfig(version=api_version, network_mode="none", mounts=mounts),
     }
+
+
+def volume_name(sandbox: str, path: str) -> str:
+    """What the volume at `path` is called when it is made before its sandbox."""
+    return f"{sandbox}{path.replace('/', '-')}"
+
+
+def volume_labels(spec: SandboxSpec) -> dict[str, str]:
+    """What finds a sandbox's volumes."""
+    return {**spec.labels, LABEL: spec.name}
 
 
 def _log_config(limits: Limits) -> LogConfig:

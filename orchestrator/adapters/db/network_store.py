@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
@@ -14,6 +15,7 @@ from sqlalchemy import (
     Table,
     and_,
     delete,
+    func,
     insert,
     or_,
     select,
@@ -29,7 +31,9 @@ from orchestrator.adapters.db.tables_network import (
     network_claims,
     network_deliveries,
     network_instances,
+    network_launches,
     network_messages,
+    network_requests,
     network_task_history,
     network_tasks,
     network_threads,
@@ -38,6 +42,7 @@ from orchestrator.adapters.db.tables_network import (
 from orchestrator.domain.network.agents import AgentDefinition, Instance, InstanceState
 from orchestrator.domain.network.artifacts import NetworkArtifact
 from orchestrator.domain.network.claims import Claim
+from orchestrator.domain.network.collaboration import CollaborationRequest
 from orchestrator.domain.network.identities import (
     Actor,
     AgentName,
@@ -45,12 +50,17 @@ from orchestrator.domain.network.identities import (
     InstanceId,
     MessageId,
     NetworkName,
+    RequestId,
     TaskId,
     ThreadId,
 )
+from orchestrator.domain.network.launches import AgentLaunch
+from orchestrator.domain.network.routing import wanted_key
+from orchestrator.domain.network.signing import signed_bytes
 from orchestrator.domain.network.task_states import TaskState
 from orchestrator.domain.network.tasks import HistoryEntry, Task, TaskChange
 from orchestrator.domain.network.threads import Delivery, DeliveryState, Message, Thread
+from orchestrator.ports.message_signer import MessageSigner
 from orchestrator.ports.network import NetworkReader, NetworkTransaction
 
 T = TypeVar("T")
@@ -66,8 +76,10 @@ class SqlNetworkStore:
     lock.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, signer: MessageSigner | None = None) -> None:
+        """Without a signer messages are stored unsigned."""
         self._database = database
+        self._signer = signer
 
     async def read(self, network: NetworkName, work: Callable[[NetworkReader], T]) -> T:
         """Read one network, all of it as of one moment."""
@@ -75,7 +87,7 @@ class SqlNetworkStore:
         def run(connection: Connection) -> T:
             if connection.dialect.name == "postgresql":
                 connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
-            return work(_Rows(connection, network))
+            return work(_Rows(connection, network, self._signer))
 
         return await self._database.read(run)
 
@@ -86,7 +98,7 @@ class SqlNetworkStore:
             if connection.dialect.name == "postgresql":
                 lock = text("SELECT pg_advisory_xact_lock(hashtextextended(:network, 0))")
                 connection.execute(lock, {"network": f"network {network}"})
-            return work(_Rows(connection, network))
+            return work(_Rows(connection, network, self._signer))
 
         return await self._database.write(run)
 
@@ -120,20 +132,23 @@ class _Kind(Generic[T]):
 
 _AGENTS = _Kind(network_agents, AgentDefinition, "name")
 _INSTANCES = _Kind(network_instances, Instance)
+_LAUNCHES = _Kind(network_launches, AgentLaunch, "agent")
 _TASKS = _Kind(network_tasks, Task)
 _HISTORY = _Kind(network_task_history, HistoryEntry, "number")
 _CLAIMS = _Kind(network_claims, Claim)
 _ARTIFACTS = _Kind(network_artifacts, NetworkArtifact)
 _THREADS = _Kind(network_threads, Thread)
 _MESSAGES = _Kind(network_messages, Message)
+_REQUESTS = _Kind(network_requests, CollaborationRequest)
 _DELIVERIES = _Kind(network_deliveries, Delivery)
 
 
 class _Rows:
     """One network's rows, within one transaction."""
 
-    def __init__(self, connection: Connection, network: NetworkName) -> None:
+    def __init__(self, connection: Connection, network: NetworkName, signer: MessageSigner | None) -> None:
         self._connection = connection
+        self._signer = signer
         self._network = network
 
     # --- reading -----------------------------------------------------------------------------------------
@@ -148,9 +163,41 @@ class _Rows:
     def definition(self, name: AgentName) -> AgentDefinition | None:
         return self._one(_AGENTS, network_agents.c.name == name)
 
+    def profiles_revision(self) -> int:
+        query = select(networks.c.profiles_revision).where(networks.c.name == self._network)
+        return self._connection.scalar(query) or 0
+
+    def launch(self, agent: AgentName) -> AgentLaunch | None:
+        return self._one(_LAUNCHES, network_launches.c.agent == agent)
+
+    def task_counts(self) -> dict[TaskState, int]:
+        table = network_tasks.c
+        query = select(table.state, func.count()).where(table.network == self._network)
+        rows = self._connection.execute(query.group_by(table.state)).all()
+        return {TaskState(state): count for state, count in rows}
+
     def live_instances(self) -> list[Instance]:
         table = network_instances.c
         query = self._select(_INSTANCES, table.state != InstanceState.ENDED.value)
+        return self._all(_INSTANCES, query.order_by(table.joined_at, table.id))
+
+    def serving_agents(self, heard_since: datetime) -> list[AgentName]:
+        table = network_instances.c
+        query = (
+            select(table.agent)
+            .distinct()
+            .where(
+                table.network == self._network,
+                table.state == InstanceState.ACTIVE.value,
+                or_(table.person, table.last_seen_at >= heard_since),
+            )
+        )
+        return [AgentName(name) for name in self._connection.scalars(query.order_by(table.agent))]
+
+    def declaring_instances(self) -> list[Instance]:
+        table = network_instances.c
+        # () is the stored form of none.
+        query = self._select(_INSTANCES, table.state != InstanceState.ENDED.value, table.capabilities != ())
         return self._all(_INSTANCES, query.order_by(table.joined_at, table.id))
 
     def instance(self, instance_id: InstanceId) -> Instance | None:
@@ -172,10 +219,25 @@ class _Rows:
         query = self._select(_TASKS).order_by(table.updated_at.desc(), table.id.desc()).limit(limit)
         return self._all(_TASKS, query if resource is None else query.where(table.resource == resource))
 
-    def open_tasks(self) -> list[Task]:
+    def tasks_in(self, states: Collection[TaskState], limit: int) -> list[Task]:
         table = network_tasks.c
-        query = self._select(_TASKS, table.state.not_in(_TERMINAL))
-        return self._all(_TASKS, query.order_by(table.created_at, table.id))
+        query = self._select(_TASKS, table.state.in_([one.value for one in states]))
+        return self._all(_TASKS, query.order_by(table.updated_at.desc(), table.id.desc()).limit(limit))
+
+    def open_tasks(self) -> list[Task]:
+        return self._tasks(network_tasks.c.state.not_in(_TERMINAL))
+
+    def pending_tasks(self, wanted: Collection[str], limit: int, *, skip: int = 0) -> list[Task]:
+        table = network_tasks.c
+        query = self._select(_TASKS, table.state == TaskState.PENDING.value, table.wanted.in_(wanted))
+        return self._all(_TASKS, query.order_by(table.created_at, table.id).limit(limit).offset(skip))
+
+    def offered_tasks(self) -> list[Task]:
+        return self._tasks(network_tasks.c.state == TaskState.OFFERED.value)
+
+    def tasks_held_by(self, instance_id: InstanceId) -> list[Task]:
+        table = network_tasks.c
+        return self._tasks(table.assignee_instance == instance_id, table.state.not_in(_TERMINAL))
 
     def claim(self, claim_id: ClaimId) -> Claim | None:
         return self._one(_CLAIMS, network_claims.c.id == claim_id)
@@ -197,12 +259,47 @@ class _Rows:
     def thread(self, thread_id: ThreadId) -> Thread | None:
         return self._one(_THREADS, network_threads.c.id == thread_id)
 
+    def threads(self, limit: int) -> list[Thread]:
+        table = network_threads.c
+        query = self._select(_THREADS).order_by(table.created_at.desc(), table.id.desc()).limit(limit)
+        return self._all(_THREADS, query)
+
+    def messages_of_thread(self, thread_id: ThreadId) -> list[Message]:
+        table = network_messages.c
+        query = self._select(_MESSAGES, table.thread_id == thread_id)
+        return self._all(_MESSAGES, query.order_by(table.sequence, table.created_at, table.id))
+
+    def thread_length(self, thread_id: ThreadId) -> int:
+        table = network_threads.c
+        query = select(table.messages).where(table.network == self._network, table.id == thread_id)
+        return self._connection.scalar(query) or 0
+
     def message(self, message_id: MessageId) -> Message | None:
         return self._one(_MESSAGES, network_messages.c.id == message_id)
 
     def message_of_call(self, instance_id: InstanceId, call_id: str) -> Message | None:
         table = network_messages.c
         return self._one(_MESSAGES, table.sender_instance == instance_id, table.call_id == call_id)
+
+    def request(self, request_id: RequestId) -> CollaborationRequest | None:
+        return self._one(_REQUESTS, network_requests.c.id == request_id)
+
+    def request_of_call(self, instance_id: InstanceId, call_id: str) -> CollaborationRequest | None:
+        table = network_requests.c
+        return self._one(_REQUESTS, table.requester_instance == instance_id, table.call_id == call_id)
+
+    def request_of_thread(self, thread_id: ThreadId) -> CollaborationRequest | None:
+        return self._one(_REQUESTS, network_requests.c.thread_id == thread_id)
+
+    def unanswered_requests(self, agent: AgentName, since: datetime) -> list[CollaborationRequest]:
+        table = network_requests.c
+        query = self._select(
+            _REQUESTS,
+            or_(table.requester == agent, table.target == agent),
+            table.answered_at.is_(None),
+            table.expires_at > since,
+        )
+        return self._all(_REQUESTS, query.order_by(table.created_at, table.id))
 
     def deliveries_of_message(self, message_id: MessageId) -> list[Delivery]:
         return self._deliveries(network_deliveries.c.message_id == message_id)
@@ -244,18 +341,24 @@ class _Rows:
 
     def put_definition(self, definition: AgentDefinition) -> None:
         self._put(_AGENTS, definition)
+        self._profiles_changed()
 
     def delete_definition(self, name: AgentName) -> None:
         table = network_agents.c
         self._connection.execute(
             delete(network_agents).where(table.network == self._network, table.name == name)
         )
+        self._profiles_changed()
 
     def put_instance(self, instance: Instance) -> None:
         self._put(_INSTANCES, instance)
 
+    def put_launch(self, launch: AgentLaunch) -> None:
+        self._put(_LAUNCHES, launch)
+
     def put_task(self, change: TaskChange) -> None:
-        self._put(_TASKS, change.task)
+        task = change.task
+        self._put(_TASKS, task, wanted=wanted_key(task.target, task.resource))
         entry = {**_HISTORY.row(self._network, change.entry), "task_id": change.task.id}
         self._connection.execute(insert(network_task_history).values(entry))
 
@@ -282,11 +385,33 @@ class _Rows:
         self._put(_THREADS, thread)
 
     def add_message(self, message: Message) -> None:
+        if self._signer is not None:
+            message = self._signed(message, self._signer)
         self._put(_MESSAGES, message)
+
+    def put_request(self, request: CollaborationRequest) -> None:
+        self._put(_REQUESTS, request)
 
     def put_deliveries(self, deliveries: Sequence[Delivery]) -> None:
         for delivery in deliveries:
             self._put(_DELIVERIES, delivery)
+
+    def _profiles_changed(self) -> None:
+        table = networks.c
+        self._connection.execute(
+            update(networks)
+            .where(table.name == self._network)
+            .values(profiles_revision=table.profiles_revision + 1)
+        )
+
+    def _signed(self, message: Message, signer: MessageSigner) -> Message:
+        """The thread's next message. Counted in the thread, so that a cut end shows."""
+        table = network_threads.c
+        same = and_(table.network == self._network, table.id == message.thread_id)
+        count = update(network_threads).where(same).values(messages=table.messages + 1)
+        number = self._connection.scalar(count.returning(table.messages)) or 0
+        message = replace(message, sequence=number, key_id=signer.key_id)
+        return replace(message, signature=signer.sign(signed_bytes(self._network, message)))
 
     # --- statements --------------------------------------------------------------------------------------
 
@@ -304,8 +429,12 @@ class _Rows:
         query = self._select(_DELIVERIES, *conditions).order_by(network_deliveries.c.number).limit(limit)
         return self._all(_DELIVERIES, query)
 
-    def _put(self, kind: _Kind[T], value: T) -> None:
-        row = kind.row(self._network, value)
+    def _tasks(self, *conditions: ColumnElement[bool]) -> list[Task]:
+        table = network_tasks.c
+        return self._all(_TASKS, self._select(_TASKS, *conditions).order_by(table.created_at, table.id))
+
+    def _put(self, kind: _Kind[T], value: T, **derived: Any) -> None:
+        row = kind.row(self._network, value) | derived
         same = and_(kind.table.c.network == self._network, kind.table.c[kind.key] == row[kind.key])
         # The network is locked: nobody adds the row between the two statements.
         if self._connection.execute(update(kind.table).where(same).values(row)).rowcount == 0:

@@ -16,11 +16,12 @@ _VERSION = 1  # a key's bytes never change
 
 
 class SqlSigningKeyStore:
-    """Signing keys; the private half is sealed for its key id."""
+    """Signing keys of one purpose; the private half is sealed for its key id."""
 
-    def __init__(self, database: Database, sealer: Sealer) -> None:
+    def __init__(self, database: Database, sealer: Sealer, *, purpose: str = "tokens") -> None:
         self._database = database
         self._sealer = sealer
+        self._purpose = purpose
 
     async def add(self, key: SigningKey) -> None:
         """Store a key.
@@ -30,7 +31,11 @@ class SqlSigningKeyStore:
         """
         sealed = self._sealer.seal(key.private_pem.encode(), table=_TABLE, row=key.kid, version=_VERSION)
         statement = insert(signing_keys).values(
-            kid=key.kid, sealed=sealed, created_at=key.created_at, retired_at=key.retired_at
+            kid=key.kid,
+            sealed=sealed,
+            created_at=key.created_at,
+            retired_at=key.retired_at,
+            purpose=self._purpose,
         )
         await self._database.write(lambda connection: connection.execute(statement))
 
@@ -40,7 +45,9 @@ class SqlSigningKeyStore:
         Raises:
             SecretUnreadable: a stored key was changed, moved, or sealed under another master key.
         """
-        query = select(signing_keys).order_by(signing_keys.c.created_at.desc(), signing_keys.c.kid.desc())
+        table = signing_keys.c
+        query = select(signing_keys).where(table.purpose == self._purpose)
+        query = query.order_by(table.created_at.desc(), table.kid.desc())
         rows = await self._database.read(lambda connection: connection.execute(query).all())
         return [
             SigningKey(row.kid, self._open(row.kid, row.sealed), row.created_at, row.retired_at)

@@ -44,6 +44,7 @@ class Stores:
     artifacts: ArtifactStore
     secrets: SecretStore
     signing_keys: SigningKeyStore
+    message_keys: SigningKeyStore
     network: NetworkStore
     switches: ToolSwitches
     member_tokens: MemberTokenStore
@@ -70,6 +71,7 @@ async def open_stores(url: str, *, sealer: Sealer, clock: Clock) -> Stores:
         artifacts=SqlArtifactStore(database),
         secrets=SqlSecretStore(database, sealer, clock),
         signing_keys=SqlSigningKeyStore(database, sealer),
+        message_keys=SqlSigningKeyStore(database, sealer, purpose="messages"),
         network=SqlNetworkStore(database),
         switches=SqlToolSwitches(database),
         member_tokens=SqlMemberTokenStore(database),

@@ -160,6 +160,7 @@ signing_keys = Table(
     Column("sealed", LargeBinary, nullable=False),
     Column("created_at", UtcTime, nullable=False),
     Column("retired_at", UtcTime),
+    Column("purpose", AnyText, nullable=False),
 )
 
 disabled_tools = Table(

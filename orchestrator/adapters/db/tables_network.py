@@ -28,7 +28,9 @@ __all__ = [
     "network_claims",
     "network_deliveries",
     "network_instances",
+    "network_launches",
     "network_messages",
+    "network_requests",
     "network_task_history",
     "network_tasks",
     "network_threads",
@@ -45,6 +47,7 @@ networks = Table(
     metadata,
     Column("name", AnyText, primary_key=True),
     Column("created_at", UtcTime, nullable=False),
+    Column("profiles_revision", Integer, nullable=False, server_default="0"),
 )
 
 network_agents = Table(
@@ -88,6 +91,21 @@ network_instances = Table(
     Index(None, "network", "state"),
 )
 
+network_launches = Table(
+    "network_launches",
+    metadata,
+    _network(),
+    Column("agent", AnyText, nullable=False),
+    Column("job_id", AnyText, nullable=False),
+    Column("at", UtcTime, nullable=False),
+    Column("made", Boolean, nullable=False),
+    Column("ended", Boolean, nullable=False),
+    Column("failures", Integer, nullable=False),
+    Column("retry_at", UtcTime),
+    Column("reason", AnyText, nullable=False),
+    PrimaryKeyConstraint("network", "agent"),
+)
+
 network_tasks = Table(
     "network_tasks",
     metadata,
@@ -111,10 +129,13 @@ network_tasks = Table(
     Column("assignee_instance", AnyText),
     Column("attempt", Integer, nullable=False),
     Column("lineage", JsonText, nullable=False),
+    # What it waits for, as one text: derived from target and resource, so that it can be looked up.
+    Column("wanted", AnyText, nullable=False),
     PrimaryKeyConstraint("network", "id"),
     UniqueConstraint("network", "creator_instance", "call_id"),
     Index(None, "network", "updated_at"),
-    Index(None, "network", "state"),
+    Index(None, "network", "state", "wanted", "created_at"),
+    Index(None, "network", "assignee_instance"),
 )
 
 network_task_history = Table(
@@ -174,6 +195,8 @@ network_threads = Table(
     Column("subject", AnyText, nullable=False),
     Column("participants", JsonText, nullable=False),
     Column("created_at", UtcTime, nullable=False),
+    # How many signed messages it has; counted by the store, not by the domain.
+    Column("messages", BigInteger, nullable=False, server_default="0"),
     PrimaryKeyConstraint("network", "id"),
 )
 
@@ -192,8 +215,36 @@ network_messages = Table(
     Column("task_id", AnyText),
     Column("resource", AnyText),
     Column("created_at", UtcTime, nullable=False),
+    Column("recipients", JsonText, nullable=False),
+    Column("sequence", BigInteger, nullable=False),
+    Column("key_id", AnyText, nullable=False),
+    Column("signature", AnyText, nullable=False),
     PrimaryKeyConstraint("network", "id"),
     UniqueConstraint("network", "sender_instance", "call_id"),
+    Index(None, "network", "thread_id", "sequence"),
+)
+
+network_requests = Table(
+    "network_requests",
+    metadata,
+    _network(),
+    Column("id", AnyText, nullable=False),
+    Column("requester", AnyText, nullable=False),
+    Column("requester_instance", AnyText, nullable=False),
+    Column("call_id", AnyText, nullable=False),
+    Column("target", AnyText, nullable=False),
+    Column("thread_id", AnyText, nullable=False),
+    Column("message_id", AnyText, nullable=False),
+    Column("lineage", JsonText, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Column("expires_at", UtcTime, nullable=False),
+    Column("response_id", AnyText),
+    Column("answered_at", UtcTime),
+    Column("consumed_call", AnyText, nullable=False),
+    PrimaryKeyConstraint("network", "id"),
+    UniqueConstraint("network", "requester_instance", "call_id"),
+    UniqueConstraint("network", "thread_id"),
+    Index(None, "network", "expires_at"),
 )
 
 network_deliveries = Table(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -74,6 +74,28 @@ def _wanted(need: Need, definitions: Sequence[AgentDefinition]) -> tuple[list[Ag
         names = [one.name for one in definitions if one.answers_for(need.resource)]
         return names, f"an agent that is responsible for {need.resource!r}"
     return [], ""
+
+
+def wanted_key(target: Target, resource: str | None) -> str:
+    """What a task waits for, as one text; "" when nothing can be chosen for it."""
+    if target.instance_id is not None:
+        return f"instance {target.instance_id}"
+    if target.agent is not None:
+        return f"agent {target.agent}"
+    if target.group is not None:
+        return f"group {target.group}"
+    return f"resource {resource}" if resource is not None else ""
+
+
+def served_keys(definition: AgentDefinition, instances: Iterable[Instance]) -> list[str]:
+    """The `wanted_key` of every task that an agent, with these instances of it, may be offered."""
+    duties = {duty.resource_key for duty in definition.responsibilities if duty.resource_key is not None}
+    return [
+        f"agent {definition.name}",
+        *(f"group {group}" for group in definition.groups),
+        *(f"resource {key}" for key in sorted(duties)),
+        *(f"instance {one.id}" for one in instances),
+    ]
 
 
 def members_of(definitions: Sequence[AgentDefinition], group: str) -> list[AgentName]:

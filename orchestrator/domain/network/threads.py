@@ -59,6 +59,9 @@ class Message:
 
     Attributes:
         call_id: the sending call; with the sending instance it makes a repeated send the same message.
+        recipients: as they were addressed.
+        sequence: counts up from one in its thread; 0 before messages were signed.
+        signature: of the hub, with the key `key_id`; given when the message is stored.
     """
 
     id: MessageId
@@ -72,6 +75,10 @@ class Message:
     task_id: TaskId | None
     resource: str | None
     created_at: datetime
+    recipients: tuple[Participant, ...] = ()
+    sequence: int = 0
+    key_id: str = ""
+    signature: str = ""
 
 
 class DeliveryState(StrEnum):

@@ -145,7 +145,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system that can be filled."""
     place = tmp_path / "disk"
     place.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=96m", "tmpfs", str(place)], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400m", "tmpfs", str(place)], check=True)
     yield place
     subprocess.run(["umount", "--lazy", str(place)], check=True)
 
@@ -166,7 +166,7 @@ def test_a_full_disk_under_the_state_directory_holds_a_job_s_end_up_and_loses_no
     command_line = replace(command_line, home=small_disk / "home")
     filling = small_disk / "filling"
     with serving(command_line) as service:
-        job_id = command_job(service, RUNS + "head -c 8M /dev/urandom > large; echo ready; sleep 300")
+        job_id = command_job(service, RUNS + "head -c 8M /dev/urandom > large; sync large runs; echo ready; sleep 300")
         service.until(job_id, lambda _: printed(service, job_id))
         fill(filling)
         refused = service.refusal("POST", "jobs", {"task": "t", "command": "true"})

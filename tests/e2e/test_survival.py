@@ -166,7 +166,9 @@ def test_a_full_disk_under_the_state_directory_holds_a_job_s_end_up_and_loses_no
     command_line = replace(command_line, home=small_disk / "home")
     filling = small_disk / "filling"
     with serving(command_line) as service:
-        job_id = command_job(service, RUNS + "head -c 8M /dev/urandom > large; sync large runs; echo ready; sleep 300")
+        job_id = command_job(
+            service, RUNS + "head -c 8M /dev/urandom > large; sync large runs; echo ready; sleep 300"
+        )
         service.until(job_id, lambda _: printed(service, job_id))
         fill(filling)
         refused = service.refusal("POST", "jobs", {"task": "t", "command": "true"})

@@ -46,6 +46,7 @@ class Settings(BaseSettings):
         master_key: seals secrets; a file in `home` unless set.
         engine_url: of the container engine; found by itself unless set.
         image: of sandboxes; the worker image that fits this code unless set.
+        embedder_path: the model that searches for agents; the installed package's unless set.
         sandbox_runtime: what sandboxes run in, such as runsc; the engine's default unless set.
         disk_bytes: of a job's workspace, and of the worker's own state, each; 0 for no bound.
         disk_files: how many files each of them may hold.
@@ -67,6 +68,7 @@ class Settings(BaseSettings):
     engine_url: str = ""
     image: str = ""
     base_image: str = ""
+    embedder_path: AbsolutePath | None = None
     sandbox_runtime: str = ""
     disk_bytes: int = Field(default=8 * 1024**3, ge=0)
     disk_files: int = Field(default=1_000_000, ge=1000)

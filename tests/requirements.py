@@ -3,7 +3,8 @@
 A test names the requirements it holds in a docstring, its own or its module's.
 
     HW-n   spec: hosted workers and remote tools        WN-n   spec: worker network tools
-    DC-n   the user's design card                       PD-n   design pages
+    AT-n   spec: agent toolbox                          PD-n   design pages
+    DC-n   the user's design card
     BR-n   faults that users of such systems reported
 """
 
@@ -23,6 +24,14 @@ REQUIREMENTS: dict[str, str] = {
     "WN-5": "Claims are coordination with a lease, exact about overlap.",
     "WN-6": "Self-declared capabilities are bounded, replace the earlier ones and change no definition.",
     "WN-7": "The acting identity is the token's; surfaces are enforced by the server.",
+    "AT-1": "The three collaboration tools have exactly the specified names, arguments, bounds and results.",
+    "AT-2": "Search finds agents by meaning over the full profile, and says when nobody fits.",
+    "AT-3": "A search leaves out who can't take new work, before it counts, and says how many and why.",
+    "AT-4": "A collaboration request ends in the response, a timeout with its id, or a named cause.",
+    "AT-5": "No request reaches an agent in its own chain or goes a sixth hop; the server keeps the chain.",
+    "AT-6": "A result is told by its status, to its requester alone, and handed out once.",
+    "AT-7": "A response outlives its wait for a day, whatever is killed meanwhile.",
+    "AT-8": "Profile vectors are made once for each text, kept, and new when a profile changes.",
     "DC-1": "MCP servers are tools of the registry.",
     "DC-2": "WASM components run in wasmtime as tools of the registry.",
     "DC-3": "Jobs run in sealed containers, launched through the docker SDK.",

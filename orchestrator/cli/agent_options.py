@@ -35,6 +35,12 @@ Autostart = Annotated[
     bool | None, typer.Option("--autostart/--no-autostart", help="Start a job when work waits for it.")
 ]
 
+AllowHosts = Annotated[
+    list[str] | None,
+    typer.Option("--allow-host", metavar="PATTERN", help="Host that the commands of its jobs may reach."),
+]
+_LAUNCH = ("image", "model", "mission", "autostart", "allow_hosts")
+
 
 def profile(**given: Any) -> dict[str, Any]:
     """The fields that were given, as the API takes them; a list replaces the old one whole.
@@ -42,12 +48,8 @@ def profile(**given: Any) -> dict[str, Any]:
     Raises:
         UsageMistake: an option can't be read.
     """
-    launch = {
-        name: given.pop(name)
-        for name in ("image", "model", "mission", "autostart")
-        if given.get(name) is not None
-    }
-    for name in ("image", "model", "mission", "autostart"):
+    launch = {name: given[name] for name in _LAUNCH if given.get(name) is not None}
+    for name in _LAUNCH:
         given.pop(name, None)
     for name in ("capabilities", "skills"):
         if given.get(name) is not None:

@@ -68,6 +68,7 @@ def add(
     model: options.Model = None,
     mission: options.Mission = None,
     autostart: options.Autostart = None,
+    allow_host: options.AllowHosts = None,
     as_json: AsJson = False,
 ) -> None:
     """Define an agent. Options that stand for lists may be repeated."""
@@ -88,6 +89,7 @@ def add(
         model=model,
         mission=mission,
         autostart=autostart,
+        allow_hosts=allow_host,
     )
     settings, output = settings_from_environment(), Output(as_json)
 
@@ -119,6 +121,7 @@ def update(
     model: options.Model = None,
     mission: options.Mission = None,
     autostart: options.Autostart = None,
+    allow_host: options.AllowHosts = None,
     as_json: AsJson = False,
 ) -> None:
     """Change an agent's profile: what is named is replaced, lists as a whole, and the rest stays."""
@@ -138,6 +141,7 @@ def update(
         model=model,
         mission=mission,
         autostart=autostart,
+        allow_hosts=allow_host,
     )
     if not fields:
         raise UsageMistake("say what to change; `portside agents update --help` lists what there is")

@@ -126,8 +126,8 @@ async def _shop(settings: Settings, output: Output) -> AsyncGenerator[Shop]:
         if error.output:
             output.errors.print(visible(error.output), markup=False, highlight=False)
         raise CommandFailed(error.message) from None
-    except ProjectError as error:
-        raise CommandFailed(error.message) from None
+    except (ProjectError, OSError) as error:
+        raise CommandFailed(str(error)) from None
 
 
 def _told(project: Project, built: Built) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from orchestrator.domain.jobs import JobSpec
+from orchestrator.domain.jobs import JobMode, JobSpec
 from orchestrator.domain.network.agents import LaunchSettings
 
 
@@ -19,4 +19,5 @@ def launched_as(spec: JobSpec, launch: LaunchSettings, default_model: str) -> Jo
         model=spec.model or launch.model or default_model,
         image=spec.image or launch.image,
         system_prompt="\n\n".join(prompts) or None,
+        allow_hosts=spec.allow_hosts or (launch.allow_hosts if spec.mode is JobMode.HOSTED else ()),
     )

@@ -55,9 +55,9 @@ class TunnelDoor:
             target, headers = await self._asked(worker[0])
             job = await self._admitted(job_id, headers)
             host, port = _host_and_port(target)
-            async with self._egress.tunnel(job, host, port) as way:
+            async with self._egress.tunnel(job, host, port) as tunnel:
                 worker[1].write(_MADE)
-                await Joined(worker, way, idle_s=self._egress.idle_s).run()
+                await Joined(worker, tunnel.way, idle_s=tunnel.idle_s, spend=tunnel.spend).run()
         except (PortsideError, StoreUnavailable) as error:
             await self._refuse(worker[1], problem_of(error))
 

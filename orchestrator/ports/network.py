@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 from orchestrator.domain.network.agents import AgentDefinition, Instance
 from orchestrator.domain.network.artifacts import NetworkArtifact
 from orchestrator.domain.network.claims import Claim
+from orchestrator.domain.network.collaboration import CollaborationRequest
 from orchestrator.domain.network.identities import (
     Actor,
     AgentName,
@@ -16,6 +17,7 @@ from orchestrator.domain.network.identities import (
     InstanceId,
     MessageId,
     NetworkName,
+    RequestId,
     TaskId,
     ThreadId,
 )
@@ -42,6 +44,10 @@ class NetworkReader(Protocol):
         """The agent of a (normal) name."""
         ...
 
+    def profiles_revision(self) -> int:
+        """A number that grows whenever an agent is stored or forgotten; 0 before the first."""
+        ...
+
     def launch(self, agent: AgentName) -> AgentLaunch | None:
         """The last time that an agent was started for its work."""
         ...
@@ -52,6 +58,14 @@ class NetworkReader(Protocol):
 
     def live_instances(self) -> list[Instance]:
         """Instances that have not ended, oldest first."""
+        ...
+
+    def serving_agents(self, heard_since: datetime) -> list[AgentName]:
+        """Agents with an instance that is available, when `heard_since` is the oldest contact that counts."""
+        ...
+
+    def declaring_instances(self) -> list[Instance]:
+        """Live instances that declare capabilities of their own, oldest first."""
         ...
 
     def instance(self, instance_id: InstanceId) -> Instance | None:
@@ -134,6 +148,22 @@ class NetworkReader(Protocol):
         """The message that a call sent."""
         ...
 
+    def request(self, request_id: RequestId) -> CollaborationRequest | None:
+        """A request for collaboration."""
+        ...
+
+    def request_of_call(self, instance_id: InstanceId, call_id: str) -> CollaborationRequest | None:
+        """The request that a call sent."""
+        ...
+
+    def request_of_thread(self, thread_id: ThreadId) -> CollaborationRequest | None:
+        """The request that a thread began with."""
+        ...
+
+    def unanswered_requests(self, agent: AgentName, since: datetime) -> list[CollaborationRequest]:
+        """Requests from or to an agent, without an answer, whose time ends after `since`; oldest first."""
+        ...
+
     def deliveries_of_message(self, message_id: MessageId) -> list[Delivery]:
         """A message's copies, in the order they were added."""
         ...
@@ -207,6 +237,10 @@ class NetworkTransaction(NetworkReader, Protocol):
 
     def add_message(self, message: Message) -> None:
         """Store a message of a stored thread as the thread's next one, signed."""
+        ...
+
+    def put_request(self, request: CollaborationRequest) -> None:
+        """Store a request for collaboration."""
         ...
 
     def put_deliveries(self, deliveries: Sequence[Delivery]) -> None:

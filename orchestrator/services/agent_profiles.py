@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
+from orchestrator.domain.egress.patterns import parse_patterns
 from orchestrator.domain.network.agents import (
     AgentDefinition,
     AgentKind,
@@ -71,6 +72,12 @@ class LaunchText(_Part):
     model: str = Field(default="", max_length=500)
     mission: str = Field(default="", max_length=100_000)
     autostart: bool = False
+    allow_hosts: list[str] = Field(default_factory=list[str], max_length=100)
+
+    @field_validator("allow_hosts")
+    @classmethod
+    def _hosts(cls, texts: list[str]) -> list[str]:
+        return [str(pattern) for pattern in parse_patterns(texts)]
 
 
 class AgentProfile(_Part):
@@ -144,7 +151,11 @@ class AgentProfile(_Part):
                 for one in definition.responsibilities
             ],
             launch=LaunchText(
-                image=launch.image, model=launch.model, mission=launch.mission, autostart=launch.autostart
+                image=launch.image,
+                model=launch.model,
+                mission=launch.mission,
+                autostart=launch.autostart,
+                allow_hosts=list(launch.allow_hosts),
             ),
         )
 
@@ -168,7 +179,9 @@ class AgentProfile(_Part):
             responsibilities=tuple(
                 Responsibility(one.resource_key, tuple(one.actions)) for one in self.responsibilities
             ),
-            launch=LaunchSettings(launch.image, launch.model, launch.mission, launch.autostart),
+            launch=LaunchSettings(
+                launch.image, launch.model, launch.mission, launch.autostart, tuple(launch.allow_hosts)
+            ),
             managed_by=managed_by,
         )
 

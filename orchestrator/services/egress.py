@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
+
+import structlog
 
 from orchestrator.domain.egress.patterns import HostPattern, PatternRefused, is_host, parse_patterns
 from orchestrator.domain.jobs import Job, JobId, JobMode, JobState
 from orchestrator.errors import BadRequest, EgressFailed, EgressRefused, EgressUnavailable
 from orchestrator.ports.egress import Carried, ConnectionDenied, EgressProxy, ProxyFailed, Way
 from orchestrator.ports.errors import OwnerMissing
+from orchestrator.services.egress_share import Share
 from orchestrator.services.timeline import Timeline
 
+_log = structlog.get_logger(__name__)
 _MAY = frozenset({JobState.STARTING, JobState.RUNNING})
+_REFUSALS = frozenset({"not_allowed", "private_address"})
 _SHOWN_HOSTS = 20
 
 
@@ -25,11 +30,16 @@ class EgressBounds:
     Attributes:
         tunnels: open connections of one job; `all_tunnels` of all jobs together.
         idle_s: how long a connection may carry nothing, or its slower end take nothing.
+        rate_per_s: new connections of one job, over a longer time; `burst` at once. More of them wait.
+        bytes: of all connections of one job, both ways, in one run of the orchestrator.
     """
 
     tunnels: int = 64
-    all_tunnels: int = 400
+    all_tunnels: int = 256
     idle_s: float = 600.0
+    rate_per_s: float = 20.0
+    burst: int = 200
+    bytes: int = 32 * 2**30
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +52,27 @@ class Told:
         """Store the event, unless the job was forgotten meanwhile."""
         data = asdict(carried)
         job_id = JobId(data.pop("job_id"))
-        data["outcome"] = "refused" if carried.cause in REFUSALS else "failed" if carried.cause else "carried"
+        data["outcome"] = (
+            "refused" if carried.cause in _REFUSALS else "failed" if carried.cause else "carried"
+        )
         try:
             await self.timeline.note(job_id, "egress", **data)
         except OwnerMissing:
             return
 
 
-REFUSALS = frozenset({"not_allowed", "private_address"})
+@dataclass(frozen=True, slots=True)
+class Tunnel:
+    """A connection to an allowed host.
+
+    Attributes:
+        spend: counts bytes that it carries; False ends it.
+        idle_s: how long it may carry nothing.
+    """
+
+    way: Way
+    spend: Callable[[int], bool]
+    idle_s: float
 
 
 class Egress:
@@ -58,8 +81,9 @@ class Egress:
     def __init__(self, proxy: EgressProxy, bounds: EgressBounds | None = None) -> None:
         self._proxy = proxy
         self._bounds = bounds or EgressBounds()
-        self._open: dict[JobId, set[asyncio.Task[object]]] = {}
+        self._shares: dict[JobId, Share] = {}
         self._admitted: set[JobId] = set()
+        self._dismissing: set[asyncio.Task[None]] = set()
 
     def allowed(self, hosts: Sequence[str], mode: JobMode) -> tuple[str, ...]:
         """A job's hosts as they are kept, before it is accepted.
@@ -93,7 +117,7 @@ class Egress:
         self._admitted.add(job.id)
 
     @asynccontextmanager
-    async def tunnel(self, job: Job, host: str, port: int) -> AsyncGenerator[Way]:
+    async def tunnel(self, job: Job, host: str, port: int) -> AsyncGenerator[Tunnel]:
         """A connection of a running job; it ends with the context, and the caller's task with the job.
 
         Raises:
@@ -101,36 +125,45 @@ class Egress:
             EgressFailed: it may, and it can't be made.
             EgressUnavailable: the proxy does not answer.
         """
-        self._check(job, host, port)
+        share = self._share(job, host, port)
         task = asyncio.current_task()
         assert task is not None
-        self._open.setdefault(job.id, set()).add(task)
+        share.open.add(task)
         try:
+            await share.turn()
             if job.id not in self._admitted:
                 await self.admit(job)  # an earlier run had admitted it
             way = await self._connected(job, host, port)
             try:
-                yield way
+                yield Tunnel(way, share.spend, self._bounds.idle_s)
             finally:
                 way[1].close()
         finally:
-            self._let_go(job.id, task)
+            share.open.discard(task)
 
-    async def keep(self, jobs: Iterable[Job]) -> None:
-        """Close what belongs to any job but those of these that still run."""
-        running = {job.id for job in jobs if job.state in _MAY}
-        for job_id in self._open.keys() - running:
-            for task in self._open[job_id]:
+    def keep(self, jobs: Iterable[Job]) -> None:
+        """Close what belongs to any job but those of these that still run, or are about to."""
+        running = {job.id for job in jobs if job.state in _MAY or job.state is JobState.QUEUED}
+        for job_id in self._shares.keys() - running:
+            for task in self._shares.pop(job_id).open:
                 task.cancel()
         gone = self._admitted - running
         self._admitted -= gone
         if gone:
-            try:
-                await self._proxy.dismiss(gone)
-            except ProxyFailed:
-                return  # the next job that needs it starts it anew, without these
+            # Squid takes its time; whoever looks after jobs has none.
+            dismissing = asyncio.ensure_future(self._dismiss(gone))
+            self._dismissing.add(dismissing)
+            dismissing.add_done_callback(self._dismissing.discard)
 
-    def _check(self, job: Job, host: str, port: int) -> None:
+    async def _dismiss(self, job_ids: set[JobId]) -> None:
+        try:
+            await self._proxy.dismiss(job_ids)
+        except ProxyFailed as error:
+            # Nobody has their keys; the next job that needs squid starts it anew, without them.
+            _log.warning("egress_not_dismissed", reason=str(error))
+
+    def _share(self, job: Job, host: str, port: int) -> Share:
+        """What the job has of the way out, when it may have one connection more."""
         if job.state not in _MAY:
             raise EgressRefused("the job is ending; it reaches nothing any more", "job_ending")
         if not job.spec.allow_hosts:
@@ -141,11 +174,23 @@ class Egress:
             )
         if not is_host(host):
             raise EgressRefused("ask for a host by its name, or by an IPv4 address", "not_a_host")
-        mine, all_open = len(self._open.get(job.id, ())), sum(map(len, self._open.values()))
-        if mine >= self._bounds.tunnels or all_open >= self._bounds.all_tunnels:
+        bounds = self._bounds
+        share = self._shares.get(job.id)
+        if share is None:
+            share = self._shares[job.id] = Share(
+                rate_per_s=bounds.rate_per_s, burst=bounds.burst, left_bytes=bounds.bytes
+            )
+        mine, everybody = len(share.open), sum(len(one.open) for one in self._shares.values())
+        if mine >= bounds.tunnels or everybody >= bounds.all_tunnels:
             raise EgressRefused(
                 f"this job has {mine} connections open and may have no more; close some first", "too_many"
             )
+        if share.left_bytes <= 0:
+            raise EgressRefused(
+                f"this job's connections have carried {bounds.bytes:,} bytes and may carry no more",
+                "too_much",
+            )
+        return share
 
     async def _connected(self, job: Job, host: str, port: int) -> Way:
         try:
@@ -154,18 +199,6 @@ class Egress:
             raise _explained(denied, host, port, parse_patterns(job.spec.allow_hosts)) from None
         except ProxyFailed as error:
             raise EgressUnavailable(str(error)) from error
-
-    def _let_go(self, job_id: JobId, task: asyncio.Task[object]) -> None:
-        tasks = self._open.get(job_id)
-        if tasks is not None:
-            tasks.discard(task)
-            if not tasks:
-                del self._open[job_id]
-
-    @property
-    def idle_s(self) -> float:
-        """How long a connection may carry nothing."""
-        return self._bounds.idle_s
 
 
 def _explained(

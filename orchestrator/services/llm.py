@@ -14,7 +14,8 @@ from orchestrator.ports.models import ModelAnswer, ModelError, ModelMessage, Mod
 from orchestrator.services.budgets import Budgets
 from orchestrator.services.outputs import Outputs
 
-_INBOX = "network_inbox"
+# What hands out messages: their results prove by being shown that what they carry was received.
+_RECEIVING = frozenset({"network_inbox", "send_collaboration_request", "check_collaboration_result"})
 _CHARS_PER_TOKEN = 4
 
 
@@ -32,8 +33,8 @@ class ModelService:
     async def complete(self, job: Job, request: ModelRequest) -> ModelAnswer:
         """Pass one request to the job's model.
 
-        The request proves that the model has seen the results in it: inbox messages among them count as
-        received (00-decisions 29).
+        The request proves that the model has seen the results in it: messages among them count as received
+        (00-decisions 29).
 
         Raises:
             BadRequest: the request names another model than the job's; which one answers is not the
@@ -54,7 +55,7 @@ class ModelService:
 
     async def _prove_receipt(self, job: Job, messages: Sequence[ModelMessage]) -> None:
         """Messages that the model is shown are received; those of a call that failed wait again."""
-        calls = _inbox_calls(messages)
+        calls = _receiving_calls(messages)
         if calls:
             seen = [f"{job.attempt}:{call_id}" for call_id, is_error in calls.items() if not is_error]
             await self._membership.acknowledge(job.instance_id, seen)
@@ -97,11 +98,11 @@ def _estimate(request: ModelRequest) -> int:
     return sum(map(len, texts)) // _CHARS_PER_TOKEN
 
 
-def _inbox_calls(messages: Sequence[ModelMessage]) -> dict[str, bool]:
-    """The answered inbox calls of the last turn, shown for the first time; True where it is an error."""
+def _receiving_calls(messages: Sequence[ModelMessage]) -> dict[str, bool]:
+    """The last turn's answered calls that hand out messages, shown for the first time; True is an error."""
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].role == "assistant":
             answers = {one.tool_call_id: one.is_error for one in messages[index + 1 :]}
-            calls = (one.id for one in messages[index].tool_calls if one.name == _INBOX)
+            calls = (one.id for one in messages[index].tool_calls if one.name in _RECEIVING)
             return {call_id: answers[call_id] for call_id in calls if call_id in answers}
     return {}

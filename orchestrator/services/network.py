@@ -11,6 +11,7 @@ from orchestrator.domain.network.refusals import Refusal, not_found
 from orchestrator.domain.network.tasks import Task
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.network import NetworkReader, NetworkStore, NetworkTransaction
+from orchestrator.services.collaboration import Collaboration
 from orchestrator.services.network_agents import NetworkAgents, made_once, normal_definition, register
 from orchestrator.services.network_claims import NetworkClaims
 from orchestrator.services.network_departures import end_instance
@@ -20,6 +21,7 @@ from orchestrator.services.network_mail import NetworkMail
 from orchestrator.services.network_members import Refused, agent_name, network_name
 from orchestrator.services.network_offers import movable, offer_waiting
 from orchestrator.services.network_tasks import NetworkTasks
+from orchestrator.services.response_waits import ResponseWaits
 from tool_registry.clock import Clock
 
 HEARTBEAT = timedelta(seconds=15)
@@ -28,7 +30,7 @@ HEARTBEAT = timedelta(seconds=15)
 class NetworkService:
     """Who belongs to a network.
 
-    `agents` defines them; what members do lies in `directory`, `claims`, `mail`, `inbox` and `tasks`.
+    `agents` defines them; what members do lies in the other attributes.
 
     Args:
         store: where networks are kept.
@@ -43,7 +45,9 @@ class NetworkService:
         self.agents = NetworkAgents(store, clock, ids)
         self.directory = NetworkDirectory(store, clock, ids)
         self.claims = NetworkClaims(store, clock, ids)
-        self.mail = NetworkMail(store, clock, ids)
+        waits = ResponseWaits()
+        self.mail = NetworkMail(store, clock, ids, waits)
+        self.collaboration = Collaboration(store, self.mail, waits, clock, ids)
         self.inbox = NetworkInbox(store, clock)
         self.tasks = NetworkTasks(store, clock, ids)
 

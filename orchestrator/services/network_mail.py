@@ -31,6 +31,7 @@ from orchestrator.ports.ids import Ids
 from orchestrator.ports.network import NetworkReader, NetworkStore, NetworkTransaction
 from orchestrator.services.network_members import Refused, accepted, acting_member, live_ids
 from orchestrator.services.network_targets import target_of
+from orchestrator.services.response_waits import ResponseWaits
 from tool_registry.clock import Clock
 
 
@@ -62,10 +63,12 @@ class NetworkMail:
         store: where the network is kept.
         clock: the time that is written down.
         ids: names new threads, messages and copies.
+        waits: calls that wait for a reply.
     """
 
-    def __init__(self, store: NetworkStore, clock: Clock, ids: Ids) -> None:
+    def __init__(self, store: NetworkStore, clock: Clock, ids: Ids, waits: ResponseWaits) -> None:
         self._store = store
+        self._waits = waits
         self._clock = clock
         self._ids = ids
 
@@ -78,21 +81,22 @@ class NetworkMail:
         """
         resource = None if ask.resource is None else accepted(resource_key(ask.resource))
 
-        def send(tx: NetworkTransaction) -> Sent:
-            acting_member(tx, actor)
-            there = _sent_before(tx, actor)
-            if there is not None:
-                return there
-            target = target_of(tx, actor, ask.to_agent, ask.to_instance)
-            if ask.task_id is not None and tx.task(TaskId(ask.task_id)) is None:
-                raise Refused(not_found("task", ask.task_id))
-            thread = self._thread(tx, actor, ask, target)
-            recipients = _recipients(tx, actor, target) if target != Target() else others_in(thread, actor)
-            message = self._message(actor, thread, MessageKind.ASK, ask.body)
-            message = _about(message, ask, resource)
-            return self._send(tx, actor, thread, message, recipients)
+        ask = replace(ask, resource=resource)
+        return await self._store.change(actor.network, lambda tx: self.send_ask(tx, actor, ask))
 
-        return await self._store.change(actor.network, send)
+    def send_ask(self, tx: NetworkTransaction, actor: Actor, ask: Ask) -> Sent:
+        """`ask` within a transaction of somebody else's; the resource is canonical."""
+        acting_member(tx, actor)
+        there = _sent_before(tx, actor)
+        if there is not None:
+            return there
+        target = target_of(tx, actor, ask.to_agent, ask.to_instance)
+        if ask.task_id is not None and tx.task(TaskId(ask.task_id)) is None:
+            raise Refused(not_found("task", ask.task_id))
+        thread = self._thread(tx, actor, ask, target)
+        recipients = _recipients(tx, actor, target) if target != Target() else others_in(thread, actor)
+        message = _about(self._message(actor, thread, MessageKind.ASK, ask.body), ask)
+        return self._send(tx, actor, thread, message, recipients)
 
     async def reply(self, actor: Actor, thread_id: str, body: str) -> Sent:
         """Answer everybody else in a thread; the same call again sends nothing new.
@@ -112,9 +116,26 @@ class NetworkMail:
             if not recipients:
                 raise Refused(Refusal("no_recipient", f"nobody else is in thread {thread_id!r}"))
             message = self._message(actor, thread, MessageKind.REPLY, body)
-            return self._send(tx, actor, thread, message, recipients)
+            sent = self._send(tx, actor, thread, message, recipients)
+            return self._answering(tx, actor, sent)
 
-        return await self._store.change(actor.network, answer)
+        sent = await self._store.change(actor.network, answer)
+        self._waits.wake(sent.message.thread_id)
+        return sent
+
+    def _answering(self, tx: NetworkTransaction, actor: Actor, sent: Sent) -> Sent:
+        """The target's first reply is the response; the call that waits for it has it, and no inbox."""
+        message = sent.message
+        request = tx.request_of_thread(message.thread_id)
+        if request is None or not request.answerable_by(actor, message.created_at):
+            return sent
+        tx.put_request(request.answered(message.id, message.created_at))
+        if not self._waits.has(message.thread_id):
+            return sent
+        waiting = Actor(actor.network, request.requester, request.requester_instance, request.call_id)
+        copies = [one.handed_to(waiting) if one.open_to(waiting) else one for one in sent.deliveries]
+        tx.put_deliveries(copies)
+        return Sent(message, copies)
 
     def _thread(self, tx: NetworkReader, actor: Actor, ask: Ask, target: Target) -> Thread:
         if ask.thread_id is not None:
@@ -167,10 +188,10 @@ class NetworkMail:
         )
 
 
-def _about(message: Message, ask: Ask, resource: str | None) -> Message:
+def _about(message: Message, ask: Ask) -> Message:
     task_id = None if ask.task_id is None else TaskId(ask.task_id)
     subject = (ask.subject or "").strip() or message.subject
-    return replace(message, subject=subject, task_id=task_id, resource=resource)
+    return replace(message, subject=subject, task_id=task_id, resource=ask.resource)
 
 
 def _sent_before(reader: NetworkReader, actor: Actor) -> Sent | None:

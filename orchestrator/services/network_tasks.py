@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from orchestrator.domain.network.artifacts import NetworkArtifact
-from orchestrator.domain.network.chains import Lineage, loop, next_lineage
+from orchestrator.domain.network.chains import loop, next_lineage
 from orchestrator.domain.network.identities import Actor, TaskId
 from orchestrator.domain.network.offers import need_of
 from orchestrator.domain.network.refusals import not_found
@@ -25,6 +25,7 @@ from orchestrator.domain.network.tasks import (
 )
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.network import NetworkReader, NetworkStore, NetworkTransaction
+from orchestrator.services.network_lineage import held_requests, held_tasks
 from orchestrator.services.network_members import Refused, accepted, acting_member
 from orchestrator.services.network_notes import tell_other_side
 from orchestrator.services.network_offers import offer_of, offer_waiting, with_room
@@ -86,7 +87,8 @@ class NetworkTasks:
             target = target_of(tx, actor, wanted.to_agent, wanted.to_instance)
             now = self._clock.now()
             task = self._new_task(actor, wanted, target, resource, now)
-            task = replace(task, lineage=accepted(next_lineage(actor.agent, _held(tx, actor))))
+            held = held_tasks(tx, actor), held_requests(tx, actor, now)
+            task = replace(task, lineage=accepted(next_lineage(actor.agent, *held)))
             need = need_of(task)
             found = route(need, tx.definitions(), tx.live_instances(), now)
             if refusal := loop(found.wanted, need.not_agents):
@@ -166,11 +168,6 @@ class NetworkTasks:
                 tx.put_task(change)
                 tell_other_side(tx, self._ids, change.task, change.entry, now)
                 cancelled.add(task.id)
-
-
-def _held(reader: NetworkReader, actor: Actor) -> list[tuple[TaskId, Lineage]]:
-    """What the actor has accepted and not finished."""
-    return [(task.id, task.lineage) for task in reader.tasks_held_by(actor.instance_id)]
 
 
 def _is_cancelled(reader: NetworkReader, task_id: TaskId) -> bool:

@@ -183,7 +183,7 @@ class Supervisor:
             for action in plan(jobs, observed, now, since=self._since, busy=busy, rules=rules):
                 if not final or isinstance(action, Remove):
                     self._begin(action)
-            await self._egress.keep(jobs)
+            self._egress.keep(jobs)
             await self._close_sockets(jobs, observed)
         except StoreError as error:
             _log.warning("store_unreachable", reason=str(error))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 
 from orchestrator.ports.egress import Way
@@ -12,12 +12,19 @@ _CHUNK_BYTES = 64 * 1024
 
 
 class Joined:
-    """Carries bytes both ways until both ends are through, or nothing moves for too long."""
+    """Carries bytes both ways until both ends are through, or nothing moves for too long.
 
-    def __init__(self, one: Way, other: Way, *, idle_s: float) -> None:
+    Args:
+        one: an end, as `other` is.
+        idle_s: how long nothing may move.
+        spend: counts bytes that are carried; False ends it.
+    """
+
+    def __init__(self, one: Way, other: Way, *, idle_s: float, spend: Callable[[int], bool]) -> None:
         self._one = one
         self._other = other
         self._idle_s = idle_s
+        self._spend = spend
         self._moved_at = 0.0
 
     async def run(self) -> None:
@@ -40,6 +47,8 @@ class Joined:
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(_CHUNK_BYTES):
             self._moved()
+            if not self._spend(len(data)):
+                raise ConnectionAbortedError
             writer.write(data)
             await writer.drain()
             self._moved()

@@ -7,17 +7,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestrator.adapters.db.network_store import SqlNetworkStore
+from orchestrator.adapters.db.profile_vectors import SqlProfileVectorStore
+from orchestrator.adapters.embedding.minilm import MiniLmEmbedder
 from orchestrator.adapters.files.watch import WatchedFolders
 from orchestrator.ports.network import NetworkStore
 from orchestrator.services.agent_file import AgentFile
+from orchestrator.services.agent_search import AgentSearch
 from orchestrator.services.agreements import Agreements
 from orchestrator.services.audit_log import AuditLog
+from orchestrator.services.collaboration_tools import collaboration_tools
 from orchestrator.services.membership import NetworkMembership
 from orchestrator.services.message_keys import MessageKeys
 from orchestrator.services.network import NetworkService
 from orchestrator.services.network_sweep import Arrivals
 from orchestrator.services.network_tools import OWNER as NETWORK_OWNER
-from orchestrator.services.network_tools import network_tools
+from orchestrator.services.network_tools import NetworkTool, network_tools
 from orchestrator.services.outputs import Outputs
 from orchestrator.services.starting_files import StartingFiles
 from orchestrator.services.tool_desk import ToolDesk
@@ -70,7 +74,7 @@ async def open_tools(base: Base) -> Tools:
     network = NetworkService(network_store, clock, base.ids)
     registry = ToolRegistry(await stores.switches.disabled())
     arrivals = Arrivals()
-    registry.replace(NETWORK_OWNER, [Offer(tool) for tool in network_tools(network, arrivals.announce)])
+    registry.replace(NETWORK_OWNER, [Offer(tool) for tool in _members_tools(base, network, arrivals)])
     around = Surroundings(
         clock=clock,
         audit=audit,
@@ -128,6 +132,18 @@ async def open_tools(base: Base) -> Tools:
         arrivals=arrivals,
         agent_file=await open_agents(base, network),
     )
+
+
+def _members_tools(base: Base, network: NetworkService, arrivals: Arrivals) -> list[NetworkTool]:
+    """What a member of a network can do in it."""
+    database = base.stores.database
+    embedder = MiniLmEmbedder(base.settings.embedder_path)
+    search = AgentSearch(base.stores.network, embedder, SqlProfileVectorStore(database), base.clock)
+    base.stack.push_async_callback(search.close)
+    return [
+        *network_tools(network, arrivals.announce),
+        *collaboration_tools(search, network.collaboration, arrivals.announce),
+    ]
 
 
 async def fill(tools: Tools) -> None:

@@ -104,6 +104,18 @@ async def test_a_pattern_opens_what_it_says_and_no_more(proxied: Proxied) -> Non
     assert {one.cause for one in (await proxied.telling(10))[4:]} == {"not_allowed"}
 
 
+async def test_an_address_is_not_taken_for_the_name_that_its_own_name_server_gives_it(
+    proxied: Proxied,
+) -> None:
+    proxied.site.name("exact.test", HERE)
+    proxied.site.name("a.wild.test", HERE)
+    await proxied.admit("exact.test", "*.wild.test")
+    for claimed in ("exact.test", "a.wild.test"):
+        proxied.site.name("2.0.0.127.in-addr.arpa", claimed)
+        assert await proxied.denied(HERE) == "not_allowed", claimed
+    assert "2.0.0.127.in-addr.arpa" not in proxied.site.names.asked
+
+
 PRIVATE: Sequence[tuple[str, ...]] = (
     (CLOSED,),
     (HERE, CLOSED),

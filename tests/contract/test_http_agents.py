@@ -19,7 +19,13 @@ PROFILE: dict[str, Any] = {
     "skills": [{"name": "python", "description": "all of it"}],
     "groups": ["reviewers"],
     "responsibilities": [{"resource_key": "https://example.com/a/b.git", "actions": ["review"]}],
-    "launch": {"image": "box:1", "model": "scripted:model", "mission": "Be kind.", "autostart": True},
+    "launch": {
+        "image": "box:1",
+        "model": "scripted:model",
+        "mission": "Be kind.",
+        "autostart": True,
+        "allow_hosts": ["*.example.org"],
+    },
 }
 
 
@@ -55,6 +61,7 @@ async def test_an_agent_is_defined_changed_shown_and_removed(orchestrator: Wired
     [
         ({"sumary": "x"}, "sumary"),
         ({"launch": {"modell": "x"}}, "launch.modell"),
+        ({"launch": {"allow_hosts": ["a.org", "a.org/x"]}}, "'a.org/x' is not a host"),
         ({"groups": ["a b"]}, "can't be a name"),
         ({"tags": "python"}, "tags"),
         ({"kind": "human"}, "a human is not started by Portside"),

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from orchestrator.adapters.db.database import Database
@@ -25,6 +26,7 @@ from orchestrator.domain.network.artifacts import NetworkArtifact
 from orchestrator.domain.network.capabilities import Capability
 from orchestrator.domain.network.chains import Lineage
 from orchestrator.domain.network.claims import Claim, Scope, ScopeType
+from orchestrator.domain.network.collaboration import CollaborationRequest
 from orchestrator.domain.network.identities import (
     Actor,
     AgentName,
@@ -34,6 +36,7 @@ from orchestrator.domain.network.identities import (
     InstanceId,
     MessageId,
     NetworkName,
+    RequestId,
     TaskId,
     ThreadId,
 )
@@ -90,7 +93,7 @@ def definition(name: AgentName = A) -> AgentDefinition:
         skills=(Skill("x"), Skill("y", "well")),
         groups=("team",),
         responsibilities=(Responsibility("h.org/o/r", ("review",)), Responsibility(None)),
-        launch=LaunchSettings("image", "model", "mission", autostart=True),
+        launch=LaunchSettings("image", "model", "mission", autostart=True, allow_hosts=("*.example.org",)),
     )
 
 
@@ -111,6 +114,14 @@ def task(task_id: str = "t1", **changes: Any) -> TaskChange:
 def claim(claim_id: str = "c1", owner: InstanceId = A1, **changes: Any) -> Claim:
     scope = Scope(ScopeType.PATH, "src", "h.org/o/r")
     made = Claim(ClaimId(claim_id), A, owner, scope, TaskId("t1"), START, START + timedelta(seconds=60))
+    return replace(made, **changes)
+
+
+def request(request_id: str = "r1", **changes: Any) -> CollaborationRequest:
+    made = CollaborationRequest(
+        RequestId(request_id), A, A1, f"call-{request_id}", B, ThreadId(f"th-{request_id}"), MessageId("m1"),
+        Lineage((A,), 1), START, START + timedelta(seconds=60),
+    )  # fmt: skip
     return replace(made, **changes)
 
 
@@ -152,6 +163,7 @@ async def test_what_was_put_is_read_back_the_same(store: NetworkStore):
         tx.put_thread(thread)
         tx.add_message(message)
         tx.put_deliveries([delivery()])
+        tx.put_request(request())
 
     def read(reader: NetworkReader) -> list[Any]:
         return [
@@ -159,16 +171,17 @@ async def test_what_was_put_is_read_back_the_same(store: NetworkStore):
             reader.artifacts_of_task(TaskId("t1")), reader.artifact_of_call(A1, "call"),
             reader.thread(thread.id), reader.message(message.id), reader.message_of_call(A1, "call"),
             reader.deliveries_of_message(message.id), reader.task_of_call(A1, "call-t1"),
-            reader.history(TaskId("t1")),
+            reader.history(TaskId("t1")), reader.request(RequestId("r1")),
+            reader.request_of_call(A1, "call-r1"), reader.request_of_thread(ThreadId("th-r1")),
         ]  # fmt: skip
 
     await put(store, write)
     expected = [
         definition(), seen, task().task, claim(), [artifact], artifact, thread, message, message,
-        [delivery()], task().task, [task().entry],
+        [delivery()], task().task, [task().entry], request(), request(), request(),
     ]  # fmt: skip
     assert await store.read(HERE, read) == expected
-    assert await store.read(THERE, read) == [None] * 4 + [[]] + [None] * 4 + [[], None, []]
+    assert await store.read(THERE, read) == [None] * 4 + [[]] + [None] * 4 + [[], None, []] + [None] * 3
     assert await store.network_of(A1) == HERE
     assert await store.network_of(InstanceId("nobody")) is None
 
@@ -228,6 +241,77 @@ async def test_lists_are_in_their_order_and_hold_what_they_say(store: NetworkSto
         ["t1", "t2"],
         ["offered", "accepted"],
     ]
+
+
+async def test_the_revision_of_the_profiles_grows_with_each_stored_agent(store: NetworkStore):
+    """AT-8: a search reads profiles again when it is another one."""
+
+    def revision(reader: NetworkReader) -> int:
+        return reader.profiles_revision()
+
+    assert await store.read(HERE, revision) == 0
+    await put(store, lambda tx: tx.create(START), lambda tx: tx.put_definition(definition()))
+    first = await store.read(HERE, revision)
+    await put(store, lambda tx: tx.put_instance(instance()))
+    assert await store.read(HERE, revision) == first > 0
+    await put(store, lambda tx: tx.put_definition(definition()))
+    second = await store.read(HERE, revision)
+    await put(store, lambda tx: tx.delete_definition(A))
+    assert await store.read(HERE, revision) > second > first
+    assert await store.read(THERE, revision) == 0
+
+
+async def test_who_serves_and_who_declares_is_told_of_live_instances(store: NetworkStore):
+    able, later = (Capability("c", "C"),), START + timedelta(seconds=1)
+
+    def write(tx: NetworkTransaction) -> None:
+        tx.put_instance(instance(B1, B, last_seen_at=START, joined_at=later, capabilities=able))
+        tx.put_instance(instance(A1, last_seen_at=later, capabilities=able))
+        tx.put_instance(instance(InstanceId("a2"), last_seen_at=later))
+        tx.put_instance(instance(InstanceId("n"), AgentName("never")))
+        tx.put_instance(instance(InstanceId("p"), AgentName("person"), person=True))
+        for state in (InstanceState.STARTING, InstanceState.DRAINING):
+            tx.put_instance(instance(InstanceId(state), AgentName(state), state=state, last_seen_at=later))
+        gone = {"state": InstanceState.ENDED, "last_seen_at": later, "capabilities": able}
+        tx.put_instance(instance(InstanceId("g"), AgentName("gone"), **gone))
+
+    def read(reader: NetworkReader) -> list[list[str]]:
+        return [
+            [*reader.serving_agents(START)],
+            [*reader.serving_agents(later)],
+            [one.id for one in reader.declaring_instances()],
+        ]
+
+    await put(store, write)
+    assert await store.read(HERE, read) == [["a", "b", "person"], ["a", "person"], ["a1", "b1"]]
+    assert await store.read(THERE, read) == [[], [], []]
+
+
+async def test_unanswered_requests_are_those_of_either_side_that_end_later(store: NetworkStore):
+    """AT-7: a request is answered once, and keeps what it was answered with."""
+    done = request("done").answered(MessageId("m2"), START)
+    rows = [
+        request("r2", created_at=START + timedelta(seconds=1)),
+        request("r1", requester=B, target=A),
+        request("others", requester=B, target=AgentName("c")),
+        done,
+    ]
+
+    def write(tx: NetworkTransaction) -> None:
+        for one in rows:
+            tx.put_request(one)
+
+    def unanswered(since: Any) -> Callable[[NetworkReader], list[str]]:
+        return lambda reader: [one.id for one in reader.unanswered_requests(A, since)]
+
+    await put(store, write)
+    end = START + timedelta(seconds=60)
+    assert await store.read(HERE, unanswered(end - timedelta(microseconds=1))) == ["r1", "r2"]
+    assert await store.read(HERE, unanswered(end)) == []
+    assert await store.read(THERE, unanswered(START)) == []
+    taken = done.consumed(Actor(HERE, A, A1, "x"))
+    await put(store, lambda tx: tx.put_request(taken))
+    assert await store.read(HERE, lambda reader: reader.request(RequestId("done"))) == taken
 
 
 async def test_an_agent_is_forgotten_and_what_waits_for_it_is_found(store: NetworkStore):
@@ -434,6 +518,31 @@ async def test_one_call_that_is_repeated_at_once_sends_and_makes_one_thing(store
         assert not isinstance(first, Refusal)
         assert all(other == first for other in others)
     assert [item["kind"] for item in (await b("inbox"))["items"]] == ["ask", "task_offer"]
+
+
+async def test_of_checks_that_come_together_exactly_one_gets_the_result(store: NetworkStore):
+    """AT-6: thirty-three checks of one late result, by two instances of the requester."""
+    world = World(store)
+    a = [await world.instance("a1", "a"), await world.instance("a2", "a")]
+    b = await world.instance("b1", "b")
+    thread = ThreadId("")
+    async with anyio.create_task_group() as group:
+
+        async def send() -> None:
+            await a[0]("send_collaboration_request", call_id="1:s", target_agent_id="b", task="?")
+
+        group.start_soon(send)
+        while not thread:
+            for item in (await b("inbox"))["items"]:
+                thread = item["thread_id"]
+            await anyio.lowlevel.checkpoint()
+        group.cancel_scope.cancel()
+    await b("reply", threadId=thread, body="Here.")
+    (made,) = await store.read(HERE, lambda reader: [reader.request_of_call(A1, "1:s")])
+    assert made is not None
+    results = await together(33, lambda n: a[n % 2]("check_collaboration_result", request_id=made.id))
+    assert sorted(one["status"] for one in results) == ["completed"] + ["not_found"] * 32
+    assert [one["response"] for one in results if one["response"]] == ["Here."]
 
 
 async def test_a_name_that_is_asked_for_twice_at_once_is_one_agent(store: NetworkStore):

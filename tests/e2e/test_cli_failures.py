@@ -13,6 +13,7 @@ import pytest
 
 from tests.fakes.mcp_servers import PROGRAM
 from tests.support.command_line import ROOT, CommandLine, Ran
+from tests.support.egress import squid_or_skip
 
 pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(200)]
 
@@ -195,12 +196,30 @@ def test_doctor_names_what_fails_and_the_fix(without_engine: CommandLine) -> Non
     assert all(one["fix"] for one in bad.values())
 
 
+def test_doctor_says_whether_hosts_can_be_allowed_and_what_to_type(without_engine: CommandLine) -> None:
+    """PD-70."""
+
+    def said(squid: str) -> dict[str, str]:
+        variables = {**without_engine.environment, "PORTSIDE_EGRESS_SQUID": squid}
+        findings = json.loads(replace(without_engine, environment=variables).run("doctor", "--json").out)
+        return next(one for one in findings["findings"] if one["check"] == "allowed hosts")
+
+    missing = said("/nowhere/squid")
+    assert missing["verdict"] == "note"
+    assert "squid, which is not there" in missing["detail"]
+    assert "install" in missing["detail"]
+    squid_or_skip()
+    there = said("")
+    assert (there["verdict"], there["detail"]) == ("good", "squid was started and answered")
+
+
 def test_doctor_finds_a_machine_that_is_ready(command_line: CommandLine) -> None:
     command_line.add_mcp("good", sys.executable, PROGRAM, "Server")
     ready = replace(command_line, environment={**command_line.environment, "PORTSIDE_MODEL": SCRIPTED})
     ran = ready.run("doctor", "--json")
     found = json.loads(ran.out)
     assert ran.exit_code == 0, found
-    good = {one["check"] for one in found["findings"] if one["verdict"] == "good"}
+    # Squid is for those who allow hosts: all else is ready without it.
+    good = {one["check"] for one in found["findings"] if one["verdict"] == "good"} - {"allowed hosts"}
     inside = {"socket", "egress", "dns", "root", "engine sockets", "disk", "filter", "user", "capabilities"}
     assert good == inside | {"home", "engine", "image", "database", "model", "mcp good", "wasm"}

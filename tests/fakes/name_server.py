@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import cast
 
-_A, _AAAA = 1, 28
+_A, _PTR, _AAAA = 1, 12, 28
 _PORT = 53  # squid asks no other
 
 
@@ -19,7 +19,7 @@ class NameServer(asyncio.DatagramProtocol):
 
     Attributes:
         address: where it listens.
-        names: every name's addresses, of either family.
+        names: every name's addresses, of either family; of `2.0.0.127.in-addr.arpa` and its like, names.
         asked: the names it was asked for.
     """
 
@@ -36,14 +36,26 @@ class NameServer(asyncio.DatagramProtocol):
         name, end = _name(data)
         (kind,) = struct.unpack("!H", data[end : end + 2])
         self.asked.append(name)
-        found = [one for one in self.names.get(name, []) if (_AAAA if ":" in one else _A) == kind]
+        found = [one for one in self.names.get(name, []) if _kind(one) == kind]
         flags = 0x8180 if name in self.names else 0x8183
         answer = data[:2] + struct.pack("!HHHHH", flags, 1, len(found), 0, 0) + data[12 : end + 4]
         for one in found:
-            packed = socket.inet_pton(socket.AF_INET6 if ":" in one else socket.AF_INET, one)
+            packed = _packed(one)
             answer += b"\xc0\x0c" + struct.pack("!HHIH", kind, 1, 0, len(packed)) + packed
         assert self._transport is not None
         self._transport.sendto(answer, addr)
+
+
+def _kind(value: str) -> int:
+    if ":" in value:
+        return _AAAA
+    return _A if value[-1].isdigit() else _PTR
+
+
+def _packed(value: str) -> bytes:
+    if _kind(value) == _PTR:
+        return b"".join(bytes([len(one)]) + one.encode("ascii") for one in value.split(".")) + b"\0"
+    return socket.inet_pton(socket.AF_INET6 if ":" in value else socket.AF_INET, value)
 
 
 def _name(query: bytes) -> tuple[str, int]:

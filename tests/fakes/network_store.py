@@ -12,9 +12,10 @@ from typing import TypeVar
 import anyio
 import anyio.lowlevel
 
-from orchestrator.domain.network.agents import AgentDefinition, Instance
+from orchestrator.domain.network.agents import AgentDefinition, Instance, InstanceState
 from orchestrator.domain.network.artifacts import NetworkArtifact
 from orchestrator.domain.network.claims import Claim
+from orchestrator.domain.network.collaboration import CollaborationRequest
 from orchestrator.domain.network.identities import (
     Actor,
     AgentName,
@@ -24,6 +25,7 @@ from orchestrator.domain.network.identities import (
     InstanceId,
     MessageId,
     NetworkName,
+    RequestId,
     TaskId,
     ThreadId,
 )
@@ -33,7 +35,7 @@ from orchestrator.domain.network.signing import signed_bytes
 from orchestrator.domain.network.task_states import TaskState
 from orchestrator.domain.network.tasks import HistoryEntry, Task, TaskChange
 from orchestrator.domain.network.threads import Delivery, DeliveryState, Message, Thread
-from orchestrator.ports.errors import AlreadyExists
+from orchestrator.ports.errors import AlreadyExists, StoreError
 from orchestrator.ports.message_signer import MessageSigner
 from orchestrator.ports.network import NetworkReader, NetworkTransaction
 
@@ -47,6 +49,7 @@ class _Network:
 
     name: NetworkName
     made: bool = False
+    revision: int = 0
     agents: dict[AgentName, AgentDefinition] = field(default_factory=dict[AgentName, AgentDefinition])
     instances: dict[InstanceId, Instance] = field(default_factory=dict[InstanceId, Instance])
     tasks: dict[TaskId, Task] = field(default_factory=dict[TaskId, Task])
@@ -57,6 +60,9 @@ class _Network:
     artifacts: dict[ArtifactId, NetworkArtifact] = field(default_factory=dict[ArtifactId, NetworkArtifact])
     threads: dict[ThreadId, Thread] = field(default_factory=dict[ThreadId, Thread])
     messages: dict[MessageId, Message] = field(default_factory=dict[MessageId, Message])
+    requests: dict[RequestId, CollaborationRequest] = field(
+        default_factory=dict[RequestId, CollaborationRequest]
+    )
     lengths: dict[ThreadId, int] = field(default_factory=dict[ThreadId, int])
     launches: dict[AgentName, AgentLaunch] = field(default_factory=dict[AgentName, AgentLaunch])
     deliveries: dict[DeliveryId, Delivery] = field(default_factory=dict[DeliveryId, Delivery])
@@ -86,6 +92,9 @@ class _Rows:
     def definition(self, name: AgentName) -> AgentDefinition | None:
         return self._rows.agents.get(name)
 
+    def profiles_revision(self) -> int:
+        return self._rows.revision
+
     def launch(self, agent: AgentName) -> AgentLaunch | None:
         return self._rows.launches.get(agent)
 
@@ -97,6 +106,19 @@ class _Rows:
             (one for one in self._rows.instances.values() if one.live),
             key=lambda one: (one.joined_at, one.id),
         )
+
+    def serving_agents(self, heard_since: datetime) -> list[AgentName]:
+        return sorted(
+            {
+                one.agent
+                for one in self._rows.instances.values()
+                if one.state is InstanceState.ACTIVE
+                and (one.person or (one.last_seen_at and one.last_seen_at >= heard_since))
+            }
+        )
+
+    def declaring_instances(self) -> list[Instance]:
+        return [one for one in self.live_instances() if one.capabilities]
 
     def instance(self, instance_id: InstanceId) -> Instance | None:
         return self._rows.instances.get(instance_id)
@@ -169,6 +191,24 @@ class _Rows:
         calls = {(one.sender_instance, one.call_id): one for one in self._rows.messages.values()}
         return calls.get((instance_id, call_id))
 
+    def request(self, request_id: RequestId) -> CollaborationRequest | None:
+        return self._rows.requests.get(request_id)
+
+    def request_of_call(self, instance_id: InstanceId, call_id: str) -> CollaborationRequest | None:
+        calls = {(one.requester_instance, one.call_id): one for one in self._rows.requests.values()}
+        return calls.get((instance_id, call_id))
+
+    def request_of_thread(self, thread_id: ThreadId) -> CollaborationRequest | None:
+        return {one.thread_id: one for one in self._rows.requests.values()}.get(thread_id)
+
+    def unanswered_requests(self, agent: AgentName, since: datetime) -> list[CollaborationRequest]:
+        found = [
+            one
+            for one in self._rows.requests.values()
+            if agent in {one.requester, one.target} and one.answered_at is None and one.expires_at > since
+        ]
+        return sorted(found, key=lambda one: (one.created_at, one.id))
+
     def deliveries_of_message(self, message_id: MessageId) -> list[Delivery]:
         return [one for one in self._rows.deliveries.values() if one.message_id == message_id]
 
@@ -194,12 +234,14 @@ class _Rows:
         ]
 
     def delete_definition(self, name: AgentName) -> None:
+        self._rows.revision += 1
         self._rows.agents.pop(name, None)
 
     def create(self, at: datetime) -> None:
         self._rows.made = True
 
     def put_definition(self, definition: AgentDefinition) -> None:
+        self._rows.revision += 1
         self._rows.agents[definition.name] = definition
 
     def put_instance(self, instance: Instance) -> None:
@@ -236,14 +278,22 @@ class _Rows:
             message = replace(message, signature=self._signer.sign(data))
         self._rows.messages[message.id] = message
 
+    def put_request(self, request: CollaborationRequest) -> None:
+        self._rows.requests[request.id] = request
+
     def put_deliveries(self, deliveries: Sequence[Delivery]) -> None:
         self._rows.deliveries |= {one.id: one for one in deliveries}
 
 
 class MemoryNetworkStore:
-    """Networks that are gone with the process."""
+    """Networks that are gone with the process.
+
+    Attributes:
+        broken: what every change raises.
+    """
 
     def __init__(self, signer: MessageSigner | None = None) -> None:
+        self.broken: StoreError | None = None
         self._signer = signer
         self._networks: dict[NetworkName, _Network] = {}
         self._owners: Owners = {}
@@ -256,11 +306,18 @@ class MemoryNetworkStore:
 
     async def change(self, network: NetworkName, work: Callable[[NetworkTransaction], T]) -> T:
         async with self._turn:
+            if self.broken is not None:
+                raise self.broken
             rows = (self._networks.get(network) or _Network(network)).copied()
             owners = dict(self._owners)
             result = work(_Rows(rows, owners, self._signer))
             self._networks[network], self._owners = rows, owners
             return result
+
+    def request_ids(self, network: str) -> list[str]:
+        """Every request for collaboration, in the order they were sent."""
+        rows = self._networks.get(NetworkName(network)) or _Network(NetworkName(network))
+        return list(rows.requests)
 
     async def network_of(self, instance_id: InstanceId) -> NetworkName | None:
         await anyio.lowlevel.checkpoint()

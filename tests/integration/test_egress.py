@@ -279,6 +279,18 @@ async def test_after_a_restart_of_the_orchestrator_the_way_out_is_there_again(
             assert [one["host"] for one in await told(second_run, worker.job_id, 1)] == ["mirror.test"]
 
 
+async def test_an_agent_s_hosts_are_those_of_its_jobs_unless_a_job_names_its_own(running: Wired) -> None:
+    agent = "/api/v1/networks/local/agents/coder"
+    hosts = {"launch": {"allow_hosts": ["Agent.Test"]}}
+    assert (await running.operator.patch(agent, json=hosts)).status_code == 200
+    for asked, kept in (({}, ["agent.test"]), ({"allow_hosts": ["job.test"]}, ["job.test"])):
+        job_id = await running.new_job(**asked)
+        shown = (await running.operator.get(f"/api/v1/jobs/{job_id}")).json()
+        assert shown["allow_hosts"] == kept
+    job_id = await running.new_job(mode="in-process")
+    assert (await running.operator.get(f"/api/v1/jobs/{job_id}")).json()["allow_hosts"] == []
+
+
 async def test_hosts_are_refused_before_anything_starts_where_they_can_t_be_had(
     home: Path, tmp_path: Path
 ) -> None:

@@ -114,6 +114,41 @@ async def test_the_end_of_a_worker_that_was_cut_off_is_noted_again(
 
 
 @pytest.mark.parametrize("when", WHEN)
+async def test_a_reply_to_a_request_whose_sender_was_killed_is_kept(
+    database_url: str, world: World, a: Caller, b: Caller, when: str
+):
+    """AT-7, BR-128: killed while it waits; then the reply's own process is killed too, and tries again."""
+    ask: dict[str, Any] = {"call_id": "1:s", "target_agent_id": "b", "task": "?", "timeout": 60}
+    await killed(database_url, "waiting", "a-1", "send_collaboration_request", **ask)
+    (item,) = (await b("inbox"))["items"]
+    answer = {"call_id": "1:r", "threadId": item["thread_id"], "body": "Here."}
+    await killed(database_url, when, "b-1", "reply", **answer)
+    await b("reply", **answer)
+    again = await a("send_collaboration_request", **ask)
+    assert (again["success"], again["response"]) == (True, "Here.")
+    assert await bodies(b) == []
+    checked = await a("check_collaboration_result", request_id=again["request_id"])
+    assert (checked["status"], checked["response"]) == ("completed", "Here.")
+
+
+@pytest.mark.parametrize("when", WHEN)
+async def test_a_check_that_was_cut_off_gets_its_result_again(
+    database_url: str, world: World, a: Caller, b: Caller, when: str
+):
+    """AT-6, AT-7: the call that took a result may ask for it again; nobody else gets it."""
+    ask: dict[str, Any] = {"call_id": "1:s", "target_agent_id": "b", "task": "?", "timeout": 60}
+    await killed(database_url, "waiting", "a-1", "send_collaboration_request", **ask)
+    (item,) = (await b("inbox"))["items"]
+    world.clock.advance(120)
+    await b("reply", threadId=item["thread_id"], body="Late.")
+    request = (await a("send_collaboration_request", **ask))["request_id"]
+    check = {"call_id": "1:c", "request_id": request}
+    await killed(database_url, when, "a-1", "check_collaboration_result", **check)
+    assert (await a("check_collaboration_result", **check))["status"] == "completed_late"
+    assert (await a("check_collaboration_result", request_id=request))["status"] == "not_found"
+
+
+@pytest.mark.parametrize("when", WHEN)
 async def test_a_task_is_accepted_once_whoever_is_killed(database_url: str, a: Caller, b: Caller, when: str):
     """BR-124: the call that was cut off and its repeat are one acceptance."""
     task = (await a("delegate", objective="?", toAgent="b"))["task"]["task_id"]

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from tests.integration.test_wasm_grants import ASK_SECRET, READ
+from tests.support.deadline import eventually
+from tests.support.mcp import alive
 from tests.support.wasm.guests import Source, core_binary
 from tests.support.wasm.guests import build as build_guest
 from tests.support.wasm.projects import NewProject
@@ -128,15 +130,28 @@ async def test_a_recipe_that_fails_shows_what_it_wrote_and_the_last_build_stays(
     with pytest.raises(BuildFailed, match=r"wrote no .*days.wasm, which it is given") as caught:
         await build(project, bench.runtime)
     assert caught.value.output == "much"
-    project.recipe.write_text(f"echo begun; (sleep 600; touch {tmp_path}/late) & wait")
+    project.recipe.write_text(f"sleep 600 & echo $! > {tmp_path}/pid; echo begun; wait")
     with pytest.raises(BuildFailed, match=r"was ended after 0\.5 s") as caught:
         await build(project, bench.runtime, within_s=0.5)
     assert caught.value.output == "begun"
+    left = int((tmp_path / "pid").read_text())
+    await eventually(lambda: not alive(left))
+    (project.workbench / "made").rmdir()
+    project.workbench.rmdir()
+    project.workbench.write_text("in the way")
+    with pytest.raises(BadProject, match="can't be written: Not a directory"):
+        await build(project, bench.runtime)
     project.recipe.unlink()
     with pytest.raises(BadProject, match=r"has no build.sh"):
         await build(project, bench.runtime)
     assert project.component.read_bytes() == b"the last one"
     assert not project.is_built()
+
+
+TYPED = """(component
+  (core module $code (func (export "f") (result i32) (i32.const 1)))
+  (core instance $made (instantiate $code))
+  (func (export "f") (result u32) (canon lift (core func $made "f"))))"""
 
 
 async def test_what_can_not_be_a_tool_is_refused_at_once(tmp_path: Path, bench: Bench) -> None:
@@ -157,8 +172,14 @@ async def test_what_can_not_be_a_tool_is_refused_at_once(tmp_path: Path, bench: 
     project.sidecar.write_text('{"version": 1, "limit": {}}')
     with pytest.raises(UnfitTool, match=r"days.capabilities.json: limit: Extra inputs"):
         await build(project, bench.runtime)
-    assert not project.component.exists()
     project.sidecar.unlink()
+    reserved = new_project("network", "python", tmp_path / "reserved")
+    reserved.recipe.write_text(project.recipe.read_text())
+    core_binary(TYPED, made)
+    with pytest.raises(UnfitTool, match="would be named 'network_f'; that name is reserved"):
+        await build(reserved, bench.runtime)
+    build_guest(Source(), made)
+    assert not project.component.exists()
     await build(project, bench.runtime)
     assert project.is_built()
 

@@ -1,8 +1,8 @@
 """A process that does one thing to a network and is killed in the middle of it.
 
 `python -m tests.support.network_hands URL WHEN INSTANCE ACTION JSON` acts as an instance of the network `local`,
-and kills itself: WHEN is `inside`, before what it did is committed, or `after`, when it is committed and nobody
-was told.
+and kills itself: WHEN is `inside`, before what it did is committed, `after`, when it is committed and nobody
+was told, or `waiting`, when it is committed and it waits for an answer.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ async def act(url: str, when: str, instance_id: str, action: str, arguments: dic
     """Do it, and die."""
     database = await Database.open(url)
     store = DyingStore(database) if when == "inside" else SqlNetworkStore(database)
-    world = World(store, ids=RandomIds())
+    world = World(store, ids=RandomIds(), sent=die if when == "waiting" else lambda: None)
     if action == "push":
         await world.service.inbox.push(instance_id)
     elif action == "acknowledge_push":
@@ -55,7 +55,7 @@ async def act(url: str, when: str, instance_id: str, action: str, arguments: dic
         await world.service.leave(instance_id, "killed")
     else:
         agent = instance_id.partition("-")[0]
-        await Caller(world.tools, "local", agent, instance_id)(action, **arguments)
+        await Caller(world.tools | world.toolbox, "local", agent, instance_id)(action, **arguments)
     die()
 
 

@@ -22,6 +22,32 @@ Who acts is the job's token, never an argument. Everything is in the caller's ne
 result with `is_error`, and `{code, message, ...}`. A call that is repeated with its id repeats its answer, not its effect.
 """
 
+_TOOLBOX = """## The agent toolbox
+
+Three tools to find a peer, hand it work and fetch what it answered. A search compares meanings: the vectors of a network's profiles
+are exact and made on this machine, by [a small model](adr/0032-embeddings-on-onnxruntime.md) that is loaded by the first search. It leaves
+out, in this order and before it counts to `top_k`: the caller, humans, agents without an instance that can take work (unless they are
+started by themselves), agents with an unanswered request between them and the caller, and agents that let a request of the caller's
+time out in the last 10 minutes. The message says how many of each. `similarity_score` is calibrated: 0 means nothing, 0.2 is plausible, and
+a query that nobody fits has no results.
+
+A request for collaboration is an ask in a thread of its own; the target's first `network_reply` there is the response. Its life is longer
+than the wait: a response that comes too late is kept for 24 hours, goes to the requester's inbox, and is handed out once
+by `check_collaboration_result`. Neither a lost connection nor a killed process changes that. Whose work a request is part of is kept by the
+server: of the requests that an instance was given and has not answered, and of the tasks that it has accepted. Who stands in that chain
+can't be asked again, and a sixth hop is refused. `success: false` is a result, not an error; its `error` is one of:
+
+| error | it says |
+|---|---|
+| `timeout` | no response in time; `request_id` fetches it later |
+| `target_agent_not_found` | there is no such agent in this network |
+| `target_not_active` | no instance can take it, and none is started by itself |
+| `self_request_error` | the target is the caller's own agent |
+| `target_is_human_error` | humans answer no requests; `network_ask` reaches them |
+| `collaboration_loop_detected` | the target waits for the work that this is part of |
+| `collaboration_chain_too_long` | the work was handed on five times already |
+"""
+
 _OPERATORS = """Any tool can answer `not_a_member`. `agent_has_work`, `invalid_name`, `kind_is_fixed`,
 `managed_elsewhere`, `name_taken`, `not_a_human` and `not_served_by_jobs` are told to operators.
 """
@@ -29,12 +55,14 @@ _OPERATORS = """Any tool can answer `not_a_member`. `agent_has_work`, `invalid_n
 
 def render() -> str:
     """The whole page."""
-    tools = World(MemoryNetworkStore()).tools.values()
+    world = World(MemoryNetworkStore())
     codes = [f"| `{code}` | {meaning} |" for code, meaning in MEANINGS.items()]
     return "\n".join(
         [
             _HEAD,
-            *(_section(tool) for tool in tools),
+            *(_section(tool) for tool in world.tools.values()),
+            _TOOLBOX,
+            *(_section(tool) for tool in world.toolbox.values()),
             "## Refusals\n",
             _OPERATORS,
             "| code | it says |\n|---|---|",
@@ -81,6 +109,8 @@ def _bounds(schema: dict[str, Any]) -> str:
         said.append(f"at most {schema['maxItems']}")
     if "maximum" in schema:
         said.append(f"{schema['minimum']} to {schema['maximum']:,}")
+    elif "minimum" in schema:
+        said.append(f"{schema['minimum']} or more")
     if "default" in schema:
         said.append(f"default `{schema['default']}`")
     return ", ".join(said)
@@ -100,7 +130,7 @@ def _shape(schema: dict[str, Any], indent: str = "") -> str:
     if kinds[0] == "array":
         return f"[{_shape(schema['items'], indent)}]{mark}"
     if kinds[0] != "object":
-        named = "|".join(schema["enum"]) if "enum" in schema else schema.get("format", kinds[0])
+        named = "|".join(filter(None, schema["enum"])) if "enum" in schema else schema.get("format", kinds[0])
         return named + mark
     deeper = indent + "  "
     members = {name: _shape(one, deeper) for name, one in schema["properties"].items()}

@@ -40,6 +40,7 @@ def shown(*events: dict[str, Any]) -> str:
         event("tool_use", tool_name=HOSTILE, params={}),
         event("tool_result", verdict="ok", first_call=False, preview=HOSTILE),
         event("result", outcome=HOSTILE, iterations=1),
+        event("egress", host=HOSTILE, port=1, outcome="refused", cause="not_allowed"),
     ],
 )
 def test_hostile_text_is_one_line_in_which_nothing_moves_the_cursor(told: dict[str, Any]) -> None:
@@ -152,3 +153,20 @@ def test_a_command_s_output_and_its_model_requests_are_lines_of_the_timeline() -
     assert "openai responses 200, streamed, 1,200 tokens in, 3 out, 12 ms" in whole
     assert "broken off" in shown(event("model", whole=False, **asked, **counts))
     assert "no answer" in shown(event("model", whole=False, **{**asked, "status": 0}, **counts))
+
+
+def test_connections_are_shown_with_their_bytes_or_with_why_there_was_none() -> None:
+    """PD-70."""
+    made = event(
+        "egress",
+        host="a.org",
+        port=443,
+        outcome="carried",
+        cause=None,
+        sent_bytes=1200,
+        received_bytes=34_000,
+        duration_ms=56,
+    )
+    refused = event("egress", host="b.org", port=80, outcome="refused", cause="private_address")
+    assert shown(made).endswith("network    a.org:443 1,200 bytes out, 34,000 in, 56 ms\n")
+    assert shown(refused).endswith("network    b.org:80 refused: private address\n")

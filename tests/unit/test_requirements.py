@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.requirements import REQUIREMENTS
 
 TESTS = Path(__file__).resolve().parents[1]
-ID = re.compile(r"\b(?:HW|WN|DC|PD|BR)-\d+\b")
+ID = re.compile(r"\b(?:HW|WN|AT|DC|PD|BR)-\d+\b")
 
 
 def _named(file: Path) -> set[str]:

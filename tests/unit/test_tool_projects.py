@@ -126,6 +126,12 @@ def test_only_a_change_of_the_sources_makes_a_build_old(tmp_path: Path) -> None:
     project.recipe.write_text("exit 0")
     assert not project.is_built()
     project.stamp(project.digest())
+    (project.directory / "loop").symlink_to(project.directory)
+    assert project.is_built()
+    (project.directory / "gone.h").symlink_to("nowhere")
+    with pytest.raises(BadProject, match=r"gone.h can't be read: No such file"):
+        project.is_built()
+    (project.directory / "gone.h").unlink()
     project.component.unlink()
     assert not project.is_built()
 

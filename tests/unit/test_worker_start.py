@@ -124,3 +124,14 @@ def test_the_opening_is_system_instructions_task() -> None:
 
 def test_without_instructions_there_is_no_message_for_them() -> None:
     assert [one.role for one in opening(job(), "/w", [])] == ["system", "user"]
+
+
+def test_the_model_is_told_which_hosts_its_commands_reach_or_that_there_is_no_network() -> None:
+    """PD-72."""
+    sealed = str(opening(job(), "/w", [])[0].content)
+    assert "There is no network." in sealed
+    opened = job().model_copy(update={"allow_hosts": ["a.org", "*.b.org"]})
+    told = str(opening(opened, "/w", [])[0].content)
+    assert "a.org, *.b.org" in told
+    assert "There is no network." not in told
+    assert "{" not in sealed + told

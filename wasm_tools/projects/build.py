@@ -7,8 +7,8 @@ import os
 import shutil
 import signal
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,7 +43,7 @@ async def build(project: Project, runtime: WasmRuntime, *, within_s: float = _MO
 
     Raises:
         ToolchainMissing: as `build_environment`.
-        BadProject: there is no recipe.
+        BadProject: there is no recipe, or the directory can't be written.
         BuildFailed: the recipe failed, or took too long.
         UnfitTool: it made what can't be a tool.
     """
@@ -59,8 +59,7 @@ async def build(project: Project, runtime: WasmRuntime, *, within_s: float = _MO
     if project.sidecar.exists():
         await asyncio.to_thread(shutil.copy, project.sidecar, sidecar_path(made))
     checked(await load_wasm_tool(made, runtime))
-    made.replace(project.component)
-    await asyncio.to_thread(project.stamp, digest)
+    await asyncio.to_thread(_keep, project, made, digest)
     return Built(await load(project, runtime), output)
 
 
@@ -91,7 +90,22 @@ def _clear(project: Project, made: Path) -> None:
     if not project.recipe.is_file():
         raise BadProject(f"{project.directory} has no {RECIPE}, which makes the component of its sources")
     shutil.rmtree(made.parent, ignore_errors=True)
-    made.parent.mkdir(parents=True)
+    with _writable(project):
+        made.parent.mkdir(parents=True)
+
+
+def _keep(project: Project, made: Path, digest: str) -> None:
+    with _writable(project):
+        made.replace(project.component)
+        project.stamp(digest)
+
+
+@contextmanager
+def _writable(project: Project) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise BadProject(f"{project.directory} can't be written: {error.strerror}") from None
 
 
 async def _run(project: Project, made: Path, environment: Mapping[str, str], within_s: float) -> str:

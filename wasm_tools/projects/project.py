@@ -70,16 +70,27 @@ class Project:
         return self.directory / RECIPE
 
     def digest(self) -> str:
-        """Of everything that a build may read."""
+        """Of everything that a build may read.
+
+        Raises:
+            BadProject: a file can't be read.
+        """
         found = hashlib.sha256()
-        for path in sorted(self._sources()):
-            data = path.read_bytes()
+        for path in sorted(self._sources(self.directory)):
+            try:
+                data = path.read_bytes()
+            except OSError as error:
+                raise BadProject(f"{path} can't be read: {error.strerror}") from None
             found.update(f"{path.relative_to(self.directory)}\0{len(data)}\0".encode("utf-8", "replace"))
             found.update(data)
         return found.hexdigest()
 
     def is_built(self) -> bool:
-        """Whether the component is there and made of the sources as they are now."""
+        """Whether the component is there and made of the sources as they are now.
+
+        Raises:
+            BadProject: a file can't be read.
+        """
         stamp = self.workbench / "sources.sha256"
         if not (self.component.is_file() and stamp.is_file()):
             return False
@@ -89,12 +100,14 @@ class Project:
         """Note what the component was made of."""
         (self.workbench / "sources.sha256").write_text(f"{digest}\n", encoding="utf-8")
 
-    def _sources(self, folder: Path | None = None) -> Iterator[Path]:
-        for path in (folder or self.directory).iterdir():
+    def _sources(self, folder: Path) -> Iterator[Path]:
+        for path in folder.iterdir():
+            if path.name.startswith(".") or path.name in _OUTPUTS:
+                continue
             if path.is_dir():
-                if path.name not in _OUTPUTS and not path.name.startswith("."):
+                if not path.is_symlink():  # it may lead back here
                     yield from self._sources(path)
-            elif not (path.name.startswith(".") or path in {self.component, self.sidecar} or _is_prose(path)):
+            elif path not in {self.component, self.sidecar} and not _is_prose(path):
                 yield path
 
 

@@ -33,6 +33,7 @@ from orchestrator.adapters.db.tables_network import (
     network_instances,
     network_launches,
     network_messages,
+    network_requests,
     network_task_history,
     network_tasks,
     network_threads,
@@ -41,6 +42,7 @@ from orchestrator.adapters.db.tables_network import (
 from orchestrator.domain.network.agents import AgentDefinition, Instance, InstanceState
 from orchestrator.domain.network.artifacts import NetworkArtifact
 from orchestrator.domain.network.claims import Claim
+from orchestrator.domain.network.collaboration import CollaborationRequest
 from orchestrator.domain.network.identities import (
     Actor,
     AgentName,
@@ -48,6 +50,7 @@ from orchestrator.domain.network.identities import (
     InstanceId,
     MessageId,
     NetworkName,
+    RequestId,
     TaskId,
     ThreadId,
 )
@@ -136,6 +139,7 @@ _CLAIMS = _Kind(network_claims, Claim)
 _ARTIFACTS = _Kind(network_artifacts, NetworkArtifact)
 _THREADS = _Kind(network_threads, Thread)
 _MESSAGES = _Kind(network_messages, Message)
+_REQUESTS = _Kind(network_requests, CollaborationRequest)
 _DELIVERIES = _Kind(network_deliveries, Delivery)
 
 
@@ -159,6 +163,10 @@ class _Rows:
     def definition(self, name: AgentName) -> AgentDefinition | None:
         return self._one(_AGENTS, network_agents.c.name == name)
 
+    def profiles_revision(self) -> int:
+        query = select(networks.c.profiles_revision).where(networks.c.name == self._network)
+        return self._connection.scalar(query) or 0
+
     def launch(self, agent: AgentName) -> AgentLaunch | None:
         return self._one(_LAUNCHES, network_launches.c.agent == agent)
 
@@ -171,6 +179,25 @@ class _Rows:
     def live_instances(self) -> list[Instance]:
         table = network_instances.c
         query = self._select(_INSTANCES, table.state != InstanceState.ENDED.value)
+        return self._all(_INSTANCES, query.order_by(table.joined_at, table.id))
+
+    def serving_agents(self, heard_since: datetime) -> list[AgentName]:
+        table = network_instances.c
+        query = (
+            select(table.agent)
+            .distinct()
+            .where(
+                table.network == self._network,
+                table.state == InstanceState.ACTIVE.value,
+                or_(table.person, table.last_seen_at >= heard_since),
+            )
+        )
+        return [AgentName(name) for name in self._connection.scalars(query.order_by(table.agent))]
+
+    def declaring_instances(self) -> list[Instance]:
+        table = network_instances.c
+        # () is the stored form of none.
+        query = self._select(_INSTANCES, table.state != InstanceState.ENDED.value, table.capabilities != ())
         return self._all(_INSTANCES, query.order_by(table.joined_at, table.id))
 
     def instance(self, instance_id: InstanceId) -> Instance | None:
@@ -254,6 +281,26 @@ class _Rows:
         table = network_messages.c
         return self._one(_MESSAGES, table.sender_instance == instance_id, table.call_id == call_id)
 
+    def request(self, request_id: RequestId) -> CollaborationRequest | None:
+        return self._one(_REQUESTS, network_requests.c.id == request_id)
+
+    def request_of_call(self, instance_id: InstanceId, call_id: str) -> CollaborationRequest | None:
+        table = network_requests.c
+        return self._one(_REQUESTS, table.requester_instance == instance_id, table.call_id == call_id)
+
+    def request_of_thread(self, thread_id: ThreadId) -> CollaborationRequest | None:
+        return self._one(_REQUESTS, network_requests.c.thread_id == thread_id)
+
+    def unanswered_requests(self, agent: AgentName, since: datetime) -> list[CollaborationRequest]:
+        table = network_requests.c
+        query = self._select(
+            _REQUESTS,
+            or_(table.requester == agent, table.target == agent),
+            table.answered_at.is_(None),
+            table.expires_at > since,
+        )
+        return self._all(_REQUESTS, query.order_by(table.created_at, table.id))
+
     def deliveries_of_message(self, message_id: MessageId) -> list[Delivery]:
         return self._deliveries(network_deliveries.c.message_id == message_id)
 
@@ -294,12 +341,14 @@ class _Rows:
 
     def put_definition(self, definition: AgentDefinition) -> None:
         self._put(_AGENTS, definition)
+        self._profiles_changed()
 
     def delete_definition(self, name: AgentName) -> None:
         table = network_agents.c
         self._connection.execute(
             delete(network_agents).where(table.network == self._network, table.name == name)
         )
+        self._profiles_changed()
 
     def put_instance(self, instance: Instance) -> None:
         self._put(_INSTANCES, instance)
@@ -340,9 +389,20 @@ class _Rows:
             message = self._signed(message, self._signer)
         self._put(_MESSAGES, message)
 
+    def put_request(self, request: CollaborationRequest) -> None:
+        self._put(_REQUESTS, request)
+
     def put_deliveries(self, deliveries: Sequence[Delivery]) -> None:
         for delivery in deliveries:
             self._put(_DELIVERIES, delivery)
+
+    def _profiles_changed(self) -> None:
+        table = networks.c
+        self._connection.execute(
+            update(networks)
+            .where(table.name == self._network)
+            .values(profiles_revision=table.profiles_revision + 1)
+        )
 
     def _signed(self, message: Message, signer: MessageSigner) -> Message:
         """The thread's next message. Counted in the thread, so that a cut end shows."""

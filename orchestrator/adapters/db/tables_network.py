@@ -30,6 +30,7 @@ __all__ = [
     "network_instances",
     "network_launches",
     "network_messages",
+    "network_requests",
     "network_task_history",
     "network_tasks",
     "network_threads",
@@ -46,6 +47,7 @@ networks = Table(
     metadata,
     Column("name", AnyText, primary_key=True),
     Column("created_at", UtcTime, nullable=False),
+    Column("profiles_revision", Integer, nullable=False, server_default="0"),
 )
 
 network_agents = Table(
@@ -220,6 +222,29 @@ network_messages = Table(
     PrimaryKeyConstraint("network", "id"),
     UniqueConstraint("network", "sender_instance", "call_id"),
     Index(None, "network", "thread_id", "sequence"),
+)
+
+network_requests = Table(
+    "network_requests",
+    metadata,
+    _network(),
+    Column("id", AnyText, nullable=False),
+    Column("requester", AnyText, nullable=False),
+    Column("requester_instance", AnyText, nullable=False),
+    Column("call_id", AnyText, nullable=False),
+    Column("target", AnyText, nullable=False),
+    Column("thread_id", AnyText, nullable=False),
+    Column("message_id", AnyText, nullable=False),
+    Column("lineage", JsonText, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Column("expires_at", UtcTime, nullable=False),
+    Column("response_id", AnyText),
+    Column("answered_at", UtcTime),
+    Column("consumed_call", AnyText, nullable=False),
+    PrimaryKeyConstraint("network", "id"),
+    UniqueConstraint("network", "requester_instance", "call_id"),
+    UniqueConstraint("network", "thread_id"),
+    Index(None, "network", "expires_at"),
 )
 
 network_deliveries = Table(

@@ -58,12 +58,14 @@ class LaunchSettings:
     Attributes:
         mission: what every instance is told before its task.
         autostart: a job is launched when work waits and none serves the agent.
+        allow_hosts: patterns of the hosts that the commands of its jobs may reach.
     """
 
     image: str = ""
     model: str = ""
     mission: str = ""
     autostart: bool = False
+    allow_hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

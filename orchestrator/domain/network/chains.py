@@ -1,7 +1,8 @@
 """Chains of delegation: no agent comes twice in one, and none is longer than five hops.
 
-The chain belongs to the work, not to the run: it is made of what the delegating instance has accepted and not
-finished, and kept with the task. No argument names it, so no agent can shorten it.
+The chain belongs to the work, not to the run: it is made of the tasks that the delegating instance has
+accepted and not finished and of the requests that it was given and has not answered, and kept with the new
+one. No argument names it, so no agent can shorten it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ MAX_HOPS = 5
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """Where a task comes from.
+    """Where a task or a request comes from.
 
     Attributes:
         agents: everybody who delegated on the way to it, its creator last.
@@ -35,20 +36,28 @@ def ancestors(held: Iterable[Lineage]) -> frozenset[AgentName]:
     return frozenset(agent for lineage in held for agent in lineage.agents)
 
 
-def next_lineage(creator: AgentName, held: Collection[tuple[TaskId, Lineage]]) -> Lineage | Refusal:
-    """The lineage of a task that is delegated by an instance that has accepted `held`.
+def next_lineage(
+    creator: AgentName, held: Collection[tuple[TaskId, Lineage]], requests: Collection[Lineage] = ()
+) -> Lineage | Refusal:
+    """The lineage of a task or request that comes from an instance with other work at hand.
+
+    Args:
+        creator: the instance's agent.
+        held: the tasks that it has accepted and not finished.
+        requests: the lineages of the requests that it was given and has not answered.
 
     Returns:
         The lineage, or `collaboration_chain_too_long`.
     """
-    hops = 1 + max((lineage.hops for _, lineage in held), default=0)
+    lineages = [*(lineage for _, lineage in held), *requests]
+    hops = 1 + max((lineage.hops for lineage in lineages), default=0)
     if hops > MAX_HOPS:
         return Refusal(
             "collaboration_chain_too_long",
             f"this work was delegated {MAX_HOPS} times already; do it yourself, or report it as failed",
             {"hops": hops, "max_hops": MAX_HOPS},
         )
-    before = [agent for _, lineage in held for agent in lineage.agents]
+    before = [agent for lineage in lineages for agent in lineage.agents]
     return Lineage((*dict.fromkeys(before), creator), hops, tuple(task_id for task_id, _ in held))
 
 

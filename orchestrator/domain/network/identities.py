@@ -14,6 +14,7 @@ DeliveryId = NewType("DeliveryId", str)
 TaskId = NewType("TaskId", str)
 ClaimId = NewType("ClaimId", str)
 ArtifactId = NewType("ArtifactId", str)
+RequestId = NewType("RequestId", str)
 
 
 @dataclass(frozen=True, slots=True)

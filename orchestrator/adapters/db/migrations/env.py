@@ -5,7 +5,7 @@ from __future__ import annotations
 from alembic import context
 
 # The last module that adds tables: with it, all of them are there.
-from orchestrator.adapters.db.tables_access import metadata
+from orchestrator.adapters.db.tables_profiles import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -1,0 +1,84 @@
+"""Vectors of profiles: made once for each text, and kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from orchestrator.domain.network.profiles import ProfileTexts
+from orchestrator.domain.network.refusals import Refusal
+from orchestrator.ports.embedder import Embedder
+from orchestrator.ports.profile_vectors import ProfileVectorStore
+from orchestrator.services.network_members import Refused
+
+if TYPE_CHECKING:
+    from orchestrator.ports.embedder import Matrix
+
+PATIENCE_S = 20.0
+# Kept together: what a kill can lose of the work.
+_PORTION = 16
+
+
+class ProfileVectors:
+    """The vectors of one network's profile texts, from memory, from the store, or made now.
+
+    Making goes on when nobody waits for it any more. What was not asked for last is not kept in memory.
+
+    Args:
+        embedder: makes them.
+        store: keeps them.
+        patience_s: how long a search waits for what is being made.
+    """
+
+    def __init__(
+        self, embedder: Embedder, store: ProfileVectorStore, *, patience_s: float = PATIENCE_S
+    ) -> None:
+        self._embedder = embedder
+        self._store = store
+        self._patience_s = patience_s
+        self._known: dict[str, Matrix] = {}
+        self._making: asyncio.Task[None] | None = None
+
+    async def close(self) -> None:
+        """Make no more."""
+        if self._making is not None:
+            self._making.cancel()
+            await asyncio.gather(self._making, return_exceptions=True)
+
+    async def of(self, texts: Mapping[str, ProfileTexts]) -> dict[str, Matrix]:
+        """For each key a matrix: the whole profile's row, then one for each part.
+
+        Raises:
+            Refused: `search_unavailable`: there is so much to make that it takes longer.
+            EmbedderUnavailable: there is something to make, and the model can't be run.
+        """
+        while missing := {key: one for key, one in texts.items() if key not in self._known}:
+            making = self._making
+            if making is None or making.done():
+                making = self._making = asyncio.get_running_loop().create_task(self._make(missing))
+            await asyncio.wait({making}, timeout=self._patience_s)
+            if not making.done():
+                raise Refused(_not_ready(len(texts), sum(key not in self._known for key in texts)))
+            if not making.cancelled():
+                making.result()
+        self._known = {key: self._known[key] for key in texts}
+        return self._known
+
+    async def _make(self, missing: Mapping[str, ProfileTexts]) -> None:
+        self._known |= await self._store.load(self._embedder.model_id, list(missing))
+        left = iter({key: one for key, one in missing.items() if key not in self._known}.items())
+        while portion := dict(islice(left, _PORTION)):
+            made = {key: await self._embedder.embed([one.whole, *one.parts]) for key, one in portion.items()}
+            await self._store.save(self._embedder.model_id, made)
+            self._known |= made
+
+
+def _not_ready(wanted: int, missing: int) -> Refusal:
+    return Refusal(
+        "search_unavailable",
+        f"{wanted - missing} of {wanted} profiles are prepared for searching so far and the others follow; "
+        "search again in a minute, or look with network_discover",
+        {"retryable": True},
+    )

@@ -145,7 +145,10 @@ class CompiledSchema:
             return params, ()
         nulls = {name: None for name, value in params.items() if value is None}
         large = not is_within(params, max_values=_MAX_VALUES) or not self.quick_to_explain(params)
-        paths = [error.instance_path for error in self.errors(nulls if large else params)]
+        try:
+            paths = [error.instance_path for error in self.errors(nulls if large else params)]
+        except ValueError:
+            return params, ()  # what can't be read fits no schema, with its nulls or without
         refused = {path[0] for path in paths if len(path) == 1}
         dropped = [name for name, value in params.items() if value is None and name in refused]
         kept = {name: value for name, value in params.items() if name not in dropped}

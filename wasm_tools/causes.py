@@ -77,6 +77,12 @@ _BAD_RESULTS = (
     ("discriminant", "its answer has a variant that does not exist"),
     ("too much data is being copied between the host and the guest", "it handed over more than 128 MiB"),
 )
+_LIMITED = (
+    "exceeds table limits",
+    "resource limit exceeded",
+    "store handle limit exceeded",  # streams, pollables and the like, which lie outside of the guest's memory
+    "exceeds limit",  # random bytes in one go
+)
 _MINIMUM_MEMORY = re.compile(r"memory minimum size of (\d+) pages exceeds memory limits")
 _OUT_OF_MEMORY_WORDS = ("MemoryError", "out of memory", "OutOfMemory")
 
@@ -110,7 +116,7 @@ def _limited(text: str, reason: str) -> Failure | None:
         return Failure(
             Cause.OUT_OF_MEMORY, f"The tool needs {mib:.1f} MiB of memory to start, more than its limit."
         )
-    if "exceeds table limits" in text or "resource limit exceeded" in text:
+    if any(pattern in text for pattern in _LIMITED):
         return Failure(Cause.LIMIT, f"The tool asks for more than its limits: {reason}.")
     if "call stack exhausted" in text:
         return Failure(Cause.STACK_OVERFLOW, "The tool's calls nest too deep; its stack is full.")

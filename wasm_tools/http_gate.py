@@ -73,6 +73,9 @@ class HttpGate:
         self._most_requests = limits.http_requests
         self._requests_left = limits.http_requests
         self._bytes_left = limits.http_bytes
+        self._redactor = (
+            Redactor()
+        )  # of every secret that this call has sent: a site may hand one to the next
 
     def send(self, request: HttpRequest, remaining_s: float) -> HttpResponse:
         """Send a request, and follow where it is redirected as long as that is granted too.
@@ -88,20 +91,29 @@ class HttpGate:
             _own_headers(request.headers),
             None if request.body is None else request.body.encode(),
         )
+        try:
+            return self._followed(outgoing, deadline)
+        except HostDenied as denied:
+            raise HostDenied(self._redactor.text(str(denied))) from None
+
+    def _followed(self, outgoing: Outgoing, deadline: float) -> HttpResponse:
         for _ in range(_MAX_REDIRECTS + 1):
-            incoming, redactor = self._once(outgoing, deadline)
+            incoming = self._once(outgoing, deadline)
             location = incoming.header("location")
             if incoming.status not in _REDIRECTS or not location:
-                return _shown(incoming, redactor)
+                return _shown(incoming, self._redactor)
             outgoing = _redirected(outgoing, incoming.status, location)
         raise HostDenied(f"more than {_MAX_REDIRECTS} redirects")
 
-    def _once(self, outgoing: Outgoing, deadline: float) -> tuple[Incoming, Redactor]:
+    def _once(self, outgoing: Outgoing, deadline: float) -> Incoming:
         target = outgoing.target
         check_allowed(outgoing.method, target, self._grant.allow)
         self._count(outgoing.body)
         addresses = self._addresses(target, deadline)
         secrets = self._secrets(target, deadline)
+        for one, value in secrets:
+            for form in _as_sent(one, value):
+                self._redactor.learn({one.secret: form})
         try:
             incoming = exchange(
                 _with_credentials(outgoing, secrets),
@@ -117,7 +129,7 @@ class HttpGate:
         self._bytes_left -= len(incoming.body)
         if incoming.header("content-encoding").lower() not in {"", "identity"}:
             raise HostDenied(f"{target.origin} answered compressed, which it was told not to")
-        return incoming, Redactor({one.secret: value for one, value in secrets})
+        return incoming
 
     def _count(self, body: bytes | None) -> None:
         if self._requests_left == 0:
@@ -158,6 +170,13 @@ class HttpGate:
                 )
             found.append((credential, value))
         return found
+
+
+def _as_sent(credential: Credential, value: str) -> tuple[str, ...]:
+    """A secret as a site may hand it back: as it is, in a host's name, a password without its user."""
+    plain = value.strip()
+    password = (plain.partition(":")[2],) if credential.location == "basic" else ()
+    return (value, plain.lower(), *password)
 
 
 def _own_headers(headers: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

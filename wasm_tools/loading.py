@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +28,8 @@ from wasm_tools.sidecar import BadSidecar, Sidecar, parse_sidecar, read_sidecar,
 from wasm_tools.surface import UnfitComponent
 from wasm_tools.tool import UnloadedTool, WasmTool
 
+_LOG = logging.getLogger(__name__)
+FAULT = "loading it ran into a fault of Portside's own; its log has the traceback"
 _MAX_DESCRIPTION_BYTES = 16 * 1024
 _NO_SCHEMA = (
     "its schema says nothing about its parameters; let the guest's schema() answer one, or give one under "
@@ -103,6 +106,9 @@ async def load_wasm_tool(
         return _failed(path, f"{sidecar_path(path).name}: {error}")
     except (NotAComponent, CompileRefused, UnfitComponent, ToolUnavailable, _Refused) as error:
         return _failed(path, f"{path.name}: {error}")
+    except Exception:  # noqa: BLE001 - a fault of ours must not hold up the other files
+        _LOG.exception("loading %s failed", path.name)
+        return _failed(path, f"{path.name}: {FAULT}")
     traits = _traits(path, sidecar, limits)
     definition = ToolDefinition(path.stem, description, schema_text(schema or {}))
     tool = WasmTool(

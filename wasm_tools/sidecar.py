@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
+from tool_registry.arguments import strict_json
 from wasm_tools.grants import Grants, HttpRate, Strict
 from wasm_tools.limits import Limits
 
@@ -122,8 +122,8 @@ def parse_sidecar(data: bytes) -> Sidecar:
     if len(data) > _MAX_BYTES:
         raise BadSidecar(f"it is over {_MAX_BYTES // 1024} KiB")
     try:
-        content = json.loads(data, object_pairs_hook=_unique, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
+        content = strict_json(data.decode("utf-8-sig"))
+    except ValueError as error:
         raise BadSidecar(f"it is not JSON: {error}") from error
     try:
         return Sidecar.model_validate(content)
@@ -131,16 +131,3 @@ def parse_sidecar(data: bytes) -> Sidecar:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the file"
         raise BadSidecar(f"{where}: {first['msg']}") from error
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f"the key {key!r} stands twice")
-        found[key] = value
-    return found
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON number")

@@ -7,7 +7,7 @@ so the declared types are compared as texts before anything is linked.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,11 @@ from wasmtime import component as wc
 
 from wasm_tools.typed import TypedExport, read_exports
 
-HOST_INTERFACE = "portside:tool/host@1.0.0"
-TOOL_INTERFACE = "portside:tool/tool@1.0.0"
-WORLD = "portside:tool/sandboxed-tool@1.0.0"
+VERSION = "1.0.0"
+HOST_INTERFACE = f"portside:tool/host@{VERSION}"
+TOOL_INTERFACE = f"portside:tool/tool@{VERSION}"
+WORLD = f"portside:tool/sandboxed-tool@{VERSION}"
+_OUR_INTERFACES = frozenset({"portside:tool/host", "portside:tool/tool"})
 MONOTONIC_CLOCK = "wasi:clocks/monotonic-clock"
 
 _RESPONSE = "record{status:u16,headers:list<tuple<string,string>>,body:string}"
@@ -65,9 +67,12 @@ def read_surface(engine: Engine, component: wc.Component) -> Surface:
     """Check a component's imports and exports.
 
     Raises:
-        UnfitComponent: an import we don't offer, a missing export, or a signature that differs.
+        UnfitComponent: another version of our package, an import we don't offer, a missing export, or a
+            signature that differs.
     """
     exports = _functions(component.type.exports(engine), engine)
+    imports = _functions(component.type.imports(engine), engine)
+    _check_version((*exports, *imports))
     typed: tuple[TypedExport, ...] = ()
     if TOOL_INTERFACE in exports:
         _check_exports(exports[TOOL_INTERFACE])
@@ -76,7 +81,7 @@ def read_surface(engine: Engine, component: wc.Component) -> Surface:
     host: tuple[str, ...] = ()
     clocks: list[str] = []
     uses_wasi = False
-    for name, functions in _functions(component.type.imports(engine), engine).items():
+    for name, functions in imports.items():
         if name == HOST_INTERFACE:
             _check_host(functions)
             host = tuple(functions)
@@ -91,6 +96,22 @@ def read_surface(engine: Engine, component: wc.Component) -> Surface:
                 "without wasi:http"
             )
     return Surface(host, uses_wasi, tuple(clocks), typed)
+
+
+def _check_version(interfaces: Iterable[str]) -> None:
+    """A component of our package speaks one version of it, and it is the one that is offered."""
+    for name in interfaces:
+        package, _, version = name.partition("@")
+        if package in _OUR_INTERFACES and version != VERSION:
+            raise UnfitComponent(
+                f"it is built for {package}@{version}, and this Portside offers portside:tool@{VERSION}: "
+                f"build it with this version's world.wit, or {_other_portside(version)}"
+            )
+
+
+def _other_portside(version: str) -> str:
+    newer = [int(part) if part.isdigit() else 0 for part in version.split(".")] > [1, 0, 0]
+    return "update Portside" if newer else "look for a newer build of the tool"
 
 
 def _typed(engine: Engine, component: wc.Component, exports: Mapping[str, object]) -> tuple[TypedExport, ...]:

@@ -202,15 +202,46 @@ async def test_ten_guests_that_grow_at_once_stay_under_their_limits(shop: Worksh
         (Source(declarations="(table 4000000000 funcref)"), "table minimum size"),
         (Source(declarations="(table 1 funcref)" * 9), "table count too high"),
         (Source(declarations="(memory 1)" * 4), "memory count too high"),
+        (Source(imports=HTTP.imports), "instance count too high"),
     ],
 )
 async def test_asking_for_too_much_at_the_start_is_refused_at_registration(
     shop: Workshop, source: Source, said: str
 ) -> None:
     """BR-091: initial memory and tables are held to the limits too."""
-    offer = await shop.offer(source, limits=Limits(memory_bytes=16 << 20))
+    offer = await shop.offer(source, limits=Limits(memory_bytes=16 << 20, instances=2))
     assert offer.state == "failed_to_load"
     assert said in offer.reason
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (
+            Source(
+                world="complains",
+                imports=STDERR,
+                execute="(loop $more (drop (call $stderr)) (br $more)) unreachable",
+            ),
+            "handle limit exceeded",
+        ),
+        (
+            Source(
+                world="rolls-dice",
+                imports='(import "wasi:random/random@0.2.0" "get-random-bytes" (func $dice (param i64 i32)))',
+                execute="(call $dice (i64.const 0x100000000) (i32.const 256)) unreachable",
+            ),
+            "exceeds limit",
+        ),
+    ],
+)
+async def test_what_a_guest_makes_the_host_hold_is_limited_too(
+    shop: Workshop, source: Source, said: str
+) -> None:
+    """BR-091: streams without end and gigabytes of random bytes lie outside of the guest's own memory."""
+    error = await failure(shop, source)
+    assert error.cause == "wasm_limit"
+    assert said in str(error)
 
 
 async def test_a_sidecars_lower_limit_holds_at_registration(shop: Workshop) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import base64
+import json
 import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 import pytest
 
@@ -212,6 +214,72 @@ def test_a_site_that_echoes_the_credential_does_not_show_it_to_the_guest() -> No
             assert TOKEN not in raw
             assert base64.b64encode(TOKEN.encode()).decode().rstrip("=") not in raw
             assert "[redacted:token]" in raw
+
+
+ECHOES: tuple[Callable[[str], str], ...] = (
+    lambda value: quote(value, safe=""),
+    lambda value: quote(value, safe="").lower(),
+    lambda value: quote(value, safe="/"),
+    lambda value: json.dumps({"given": value}),
+    lambda value: base64.b64encode(value.encode()).decode(),
+    lambda value: base64.b64encode(f"x{value}".encode()).decode(),
+    lambda value: base64.urlsafe_b64encode(f"xy{value}, and more".encode()).decode(),
+)
+
+
+@pytest.mark.parametrize("echo", ECHOES)
+@pytest.mark.parametrize("where", ["body", "header", "reason of a redirect"])
+def test_no_form_in_which_a_site_hands_a_credential_back_reaches_the_guest(
+    echo: Callable[[str], str], where: str
+) -> None:
+    """BR-095: percent-encoded, inside JSON, in base64 at any offset; in a body, a header or a refusal."""
+    secret = 'per/cent+"quoted" & long=enough\u00e9'
+
+    def answer(_asked: Asked) -> Page:
+        said = echo(secret)
+        match where:
+            case "body":
+                return Page(said.encode())
+            case "header":
+                return Page(headers={"X-Echo": said})
+            case _:
+                return Page(status=302, headers={"Location": "https://" + quote(said, safe="") + "/"})
+
+    grant = {"m": {"secret": "token", "in": "query", "name": "key", "hosts": [HOST]}}
+    with site({"/": answer}) as there:
+        visitor = Visitor(plain(there.port, credentials=grant))
+        visitor.secrets["token"] = secret
+        if where == "reason of a redirect":
+            seen = visitor.refused("GET", url(there, "/"))
+        else:
+            response = visitor.send("GET", url(there, "/"))
+            seen = f"{response.headers} {response.body}"
+            assert "[redacted:token]" in seen
+    for form in ("quoted", "long=enough", echo(secret)):
+        assert form not in unquote(seen)
+
+
+def test_a_secret_that_one_site_hands_to_the_next_is_not_shown_by_the_next() -> None:
+    """BR-095: a redirect may carry it to a site that never had it, and that echoes what it is asked."""
+    with site({"/there": lambda asked: Page(asked.path.encode())}) as there:
+        there.pages["/"] = lambda asked: Page(
+            status=302, headers={"Location": f"http://other.example.test:{there.port}/there?was={TOKEN}"}
+        )
+        grant = plain(there.port, credentials={"m": {"secret": "token", "in": "bearer", "hosts": [HOST]}})
+        allow = [*grant["allow"], {**grant["allow"][0], "host": "other.example.test"}]
+        visitor = Visitor({**grant, "allow": allow})
+        assert visitor.send("GET", url(there, "/")).body == "/there?was=[redacted:token]"
+        refusing = Visitor(grant)
+        there.pages["/"] = Page(status=302, headers={"Location": f"http://{TOKEN}.test/"})
+        assert TOKEN not in refusing.refused("GET", url(there, "/"))
+
+
+def test_a_password_is_not_shown_without_its_user_either() -> None:
+    with site({"/": Page(b"the password hunter2hunter2 is wrong")}) as there:
+        grant = {"m": {"secret": "token", "in": "basic", "hosts": [HOST]}}
+        visitor = Visitor(plain(there.port, credentials=grant))
+        visitor.secrets["token"] = "joe:hunter2hunter2"
+        assert visitor.send("GET", url(there, "/")).body == "the password [redacted:token] is wrong"
 
 
 def test_text_in_another_charset_is_text_and_anything_else_is_base64() -> None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from tests.support.wasm.guests import CALC, TEXT_SCHEMA, Source, build, core_binary
-from tests.support.wasm.workshop import Workshop, context, workshop
+from tests.support.wasm.workshop import RealClock, Workshop, context, workshop
 from tool_registry.registry import ToolRegistry
 from tool_registry.tool import Approval, ToolSource
 from tool_registry.visibility import ToolState
-from wasm_tools.loading import load_directory, load_wasm_tool
+from wasm_tools.loading import FAULT, load_directory, load_wasm_tool
+from wasm_tools.runtime import WasmRuntime
 
 WORLD = "portside:tool/sandboxed-tool@1.0.0"
 
@@ -96,6 +98,30 @@ async def test_an_unknown_import_is_refused_by_name(shop: Workshop) -> None:
     assert "imports 'portside:probe/evil', which is not offered" in (
         await refusal(shop, build(evil, shop.directory / "evil.wasm"))
     )
+
+
+@pytest.mark.parametrize(
+    ("version", "fix"),
+    [
+        ("2.0.0", "update Portside"),
+        ("1.0.1", "update Portside"),
+        ("0.9.0", "look for a newer build of the tool"),
+    ],
+)
+async def test_a_guest_of_another_version_of_our_package_is_told_both(
+    shop: Workshop, version: str, fix: str
+) -> None:
+    """BR-096: its functions would else become tools of another world, called execute and schema."""
+    out = build(Source(), shop.directory / "other.wasm")
+    out.write_bytes(
+        out.read_bytes().replace(b"portside:tool/tool@1.0.0", f"portside:tool/tool@{version}".encode())
+    )
+    reason = await refusal(shop, out)
+    assert (
+        f"it is built for portside:tool/tool@{version}, and this Portside offers portside:tool@1.0.0"
+        in reason
+    )
+    assert reason.endswith(f"or {fix}")
 
 
 async def test_wasi_http_is_not_offered(shop: Workshop) -> None:
@@ -233,6 +259,22 @@ async def test_a_bad_sidecar_refuses_its_tool_and_names_itself(shop: Workshop) -
     offer = await shop.offer(Source(), sidecar={"version": 1, "http": {"alow": []}})
     assert offer.state is ToolState.FAILED_TO_LOAD
     assert offer.reason.startswith("guest.capabilities.json: http.alow: Extra inputs")
+
+
+async def test_a_fault_of_our_own_fails_one_file_and_is_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """PD-41: nothing that loading raises reaches whoever loads a whole directory."""
+
+    class Broken(WasmRuntime):
+        async def prepare(self, wasm: bytes) -> NoReturn:
+            raise RuntimeError("the inner words")
+
+    runtime = Broken(cache_dir=tmp_path, cache_key=b"k" * 32, clock=RealClock())
+    offer = await load_wasm_tool(CALC, runtime)
+    await runtime.close()
+    assert (offer.state, offer.reason) == (ToolState.FAILED_TO_LOAD, f"calc.wasm: {FAULT}")
+    assert "the inner words" in caplog.text
 
 
 async def test_a_bad_file_never_holds_up_its_neighbours(shop: Workshop) -> None:

@@ -52,6 +52,31 @@ async def test_each_turn_follows_from_the_conversation_so_a_restart_goes_on(tmp_
     assert caught.value.fatal
 
 
+async def test_a_turn_is_repeated_until_a_text_was_shown_and_not_given_when_it_was_before(
+    tmp_path: Path,
+) -> None:
+    script = "turns: [{say: one}, {say: wait, until: ready, repeat: 3}, {say: two}]"
+    job = Conversation(tmp_path / "s.yaml", script)
+    assert [(await job.turn()).content for _ in range(3)] == ["one", "wait", "wait"]
+    job.messages.append(ModelMessage("user", "I am ready."))
+    assert (await job.turn()).content == "two"
+    patient = Conversation(tmp_path / "s.yaml", script)
+    assert [(await patient.turn()).content for _ in range(5)] == ["one", "wait", "wait", "wait", "two"]
+    early = Conversation(tmp_path / "s.yaml", script)
+    early.messages.append(ModelMessage("user", "ready"))
+    assert [(await early.turn()).content for _ in range(2)] == ["one", "two"]
+
+
+async def test_a_pattern_captures_from_any_message_the_newest_first(tmp_path: Path) -> None:
+    script = "turns: [{say: one}, {capture: {task: {pattern: 'task (\\d+)'}}, say: 'It is ${task}.'}]"
+    job = Conversation(tmp_path / "s.yaml", script)
+    await job.turn()
+    with pytest.raises(ModelError, match="nothing to capture as task: no message is like"):
+        await job.turn()
+    job.messages += [ModelMessage("user", "task 7"), ModelMessage("user", "task 8")]
+    assert (await job.turn()).content == "It is 8."
+
+
 async def test_calls_arguments_ids_usage_and_delay_are_given_as_written(tmp_path: Path) -> None:
     script = """
 turns:
@@ -210,6 +235,7 @@ async def test_a_changed_script_is_read_again(tmp_path: Path) -> None:
         ),
         ("turns:\n  - say: ${nope}", "s.yaml line 2: ${nope} was not captured before; write $${nope}"),
         ("turns:\n  - say: x\n    expect: {last_tool_result: {matches: '('}}", "s.yaml line 3: "),
+        ("turns:\n  - say: x\n    capture: {a: {pattern: x}}", "s.yaml line 3: turns.0.capture.a"),
         ("turns: [{say: \x01}]", "s.yaml: not valid YAML"),
     ],
 )

@@ -252,6 +252,8 @@ def test_what_json_can_not_carry_is_refused_or_harmless() -> None:
     for value in (float("nan"), "\ud800", {"\ud800": 1}):
         of({"minimum": 0, "pattern": "x", "format": "date"}).accepts({"v": value})
         of({"minimum": 0, "pattern": "x", "format": "date"}).masked_violations({"v": value})
+    odd = {"v": None, "\ud800": 1}
+    assert of({"type": "integer"}).without_refused_nulls(odd) == (odd, ())
 
 
 def test_the_engines_own_words_hold_no_value() -> None:

@@ -55,6 +55,7 @@ def test_an_absent_file_changes_nothing(tmp_path: Path) -> None:
             "limits.memory_bytes: Input should be a valid integer",
         ),
         ("[" * 100_000, "not JSON"),
+        ('{"version":1,"description":"\\ud800"}', "half of a surrogate pair"),
         (f'{{"version":1,"description":"{"x" * 600_000}"}}', "over 512 KiB"),
     ],
 )

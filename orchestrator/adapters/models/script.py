@@ -1,4 +1,4 @@
-"""Scripts of a model: what each turn expects to be shown, and what it answers.
+r"""Scripts of a model: what each turn expects to be shown, and what it answers.
 
 ```yaml
 turns:
@@ -17,12 +17,16 @@ turns:
   - say: Done.
 ```
 
+A turn with `until: TEXT` is given at most `repeat` times, and no more once a message holds the text.
+`capture: {task: {pattern: "task (\S+)"}}` finds a value in any message.
+
 `${name}` stands for a captured value; `$${` is a plain `${`, as a shell's variables need it.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
@@ -83,10 +87,25 @@ class Expectation(_Strict):
 
 
 class Capture(_Strict):
-    """A value of the newest tool result, or of the newest one of `tool`."""
+    """A value of the newest tool result, or of the newest one of `tool`; or what a pattern's one group finds.
 
-    pointer: str = Field(pattern=r"^(/|$)")
+    Attributes:
+        pattern: looked for in all messages, the newest first; `pointer` is left out then.
+    """
+
+    pointer: str = Field(default="", pattern=r"^(/|$)")
     tool: str | None = None
+    pattern: str | None = None
+
+    @model_validator(mode="after")
+    def _has_one_group(self) -> Self:
+        try:
+            groups = 1 if self.pattern is None else re.compile(self.pattern).groups
+        except re.error as fault:
+            raise ValueError(f"pattern is no regular expression: {fault}") from None
+        if groups != 1:
+            raise ValueError("pattern needs one group, which says what is captured")
+        return self
 
 
 class Call(_Strict):
@@ -118,7 +137,11 @@ class Failure(_Strict):
 
 
 class Turn(_Strict):
-    """One answer, given `repeat` times in a row."""
+    """One answer, given `repeat` times in a row.
+
+    Attributes:
+        until: each text stands in some message: from then on it is not given (again).
+    """
 
     expect: Expectation = Expectation()
     capture: dict[str, Annotated[Capture, BeforeValidator(_pointer_or_mapping)]] = Field(
@@ -131,6 +154,7 @@ class Turn(_Strict):
     delay_s: float = Field(default=0, ge=0)
     error: Failure | None = None
     repeat: int = Field(default=1, ge=1)
+    until: Texts = Field(default_factory=list[str])
 
     @model_validator(mode="after")
     def _answers_or_fails(self) -> Self:
@@ -154,10 +178,19 @@ class Script:
     turns: tuple[Turn, ...]
     lines: tuple[int, ...]
 
-    def turn_at(self, answers: int) -> int | None:
-        """The index of the turn that follows `answers` answers; None after the end."""
+    def turn_at(self, answers: int, over: Callable[[Turn, int], bool]) -> int | None:
+        """The index of the turn that follows `answers` answers; None after the end.
+
+        Args:
+            answers: how many there are.
+            over: whether what ends a turn was shown when there were so many answers.
+        """
+        given = 0
         for index, turn in enumerate(self.turns):
-            answers -= turn.repeat
-            if answers < 0:
-                return index
+            for _ in range(turn.repeat):
+                if turn.until and over(turn, given):
+                    break
+                if given == answers:
+                    return index
+                given += 1
         return None

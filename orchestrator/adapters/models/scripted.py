@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import anyio
 from pydantic import JsonValue
 
-from orchestrator.adapters.models.conversation import answers_in, before_answer, newest_result, value_at
+from orchestrator.adapters.models.conversation import (
+    answers_in,
+    before_answer,
+    newest_result,
+    text_of,
+    value_at,
+)
 from orchestrator.adapters.models.expectations import first_unmet
 from orchestrator.adapters.models.placeholders import fill, fill_text
 from orchestrator.adapters.models.script import Call, Capture, Script, Turn
@@ -46,7 +53,7 @@ class ScriptedModels:
         """
         script = self._script(request.model)
         answers = answers_in(request.messages)
-        index = script.turn_at(answers)
+        index = _turn_at(script, request.messages, answers)
         if index is None:
             raise _fatal(f"{script.name} has ended: its {len(script.turns)} turns are used up")
         turn = script.turns[index]
@@ -125,7 +132,7 @@ def _captured(script: Script, messages: tuple[ModelMessage, ...], answers: int) 
     """Every value captured so far, read again from what each turn was shown."""
     values: dict[str, JsonValue] = {}
     for past in range(answers + 1):
-        index = script.turn_at(past)
+        index = _turn_at(script, messages, past)
         assert index is not None
         for name, capture in script.turns[index].capture.items():
             shown = before_answer(messages, past)
@@ -134,7 +141,17 @@ def _captured(script: Script, messages: tuple[ModelMessage, ...], answers: int) 
     return values
 
 
+def _turn_at(script: Script, messages: Sequence[ModelMessage], answers: int) -> int | None:
+    def over(turn: Turn, given: int) -> bool:
+        texts = [text_of(message) for message in before_answer(messages, given)]
+        return all(any(wanted in text for text in texts) for wanted in turn.until)
+
+    return script.turn_at(answers, over)
+
+
 def _capture(name: str, capture: Capture, shown: Sequence[ModelMessage], where: str) -> JsonValue:
+    if capture.pattern is not None:
+        return _found(name, capture.pattern, shown, where)
     result = newest_result(shown, capture.tool)
     try:
         if result:
@@ -143,3 +160,10 @@ def _capture(name: str, capture: Capture, shown: Sequence[ModelMessage], where: 
         pass
     seen = result.text[:300] if result else "no tool result"
     raise _fatal(f"{where}: nothing to capture as {name} at {capture.pointer!r}; shown: {seen}")
+
+
+def _found(name: str, pattern: str, shown: Sequence[ModelMessage], where: str) -> str:
+    for message in reversed(shown):
+        if found := re.search(pattern, text_of(message)):
+            return found[1]
+    raise _fatal(f"{where}: nothing to capture as {name}: no message is like {pattern!r}")

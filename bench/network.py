@@ -2,8 +2,7 @@
 
 A round trip is an ask, the asked agent's inbox, its reply, and the asker's inbox: four durable transactions.
 The bare side does what has to be done in any case: as many transactions with the inserts, updates and selects
-of a message and its copy, over the same tables. The sweep is measured with few and with many pending tasks: what
-waits must cost nothing.
+of a message and its copy, over the same tables. The sweep is measured with few and with many pending tasks.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from typer.exceptions import TyperException
 from orchestrator.cli import (
     agent_tokens,
     agents_commands,
+    control_commands,
     doctor,
     first_calls,
     image_commands,
@@ -20,6 +21,7 @@ from orchestrator.cli import (
     mcp_commands,
     network_commands,
     project_commands,
+    representatives_commands,
     run_command,
     secrets_commands,
     serve,
@@ -43,6 +45,14 @@ app.add_typer(secrets_commands.app)
 for command in (agent_tokens.token, agent_tokens.tokens, agent_tokens.revoke):
     agents_commands.app.command(command.__name__)(command)
 app.add_typer(agents_commands.app)
+app.add_typer(representatives_commands.app)
+for command in (
+    control_commands.confirmations,
+    control_commands.confirm,
+    control_commands.channel,
+    control_commands.say,
+):
+    network_commands.app.command(command.__name__)(command)
 app.add_typer(network_commands.app)
 app.add_typer(image_commands.app)
 app.command("doctor")(doctor.doctor)

@@ -21,6 +21,7 @@ from orchestrator.http.native_routes import native_router
 from orchestrator.http.operator_agents import agents_router
 from orchestrator.http.operator_jobs import OperatorServices, jobs_router
 from orchestrator.http.operator_network import NetworkServices, network_router
+from orchestrator.http.operator_representatives import representatives_router
 from orchestrator.http.operator_secrets import secrets_router
 from orchestrator.http.operator_tokens import tokens_router
 from orchestrator.http.operator_tools import ToolServices, tools_router
@@ -105,7 +106,8 @@ def create_api(services: AppServices) -> FastAPI:
     app.include_router(network_router(services.operators.gate, services.network))
     app.include_router(secrets_router(services.operators.gate, services.secrets))
     operators = services.operators
-    app.include_router(tokens_router(operators.gate, services.mcp.tokens, operators.defaults.network))
+    app.include_router(representatives_router(operators.gate, services.mcp.representatives))
+    app.include_router(tokens_router(operators.gate, services.mcp, operators.defaults.network))
     _health_routes(app, services.ready)
     app.add_exception_handler(PortsideError, on_portside_error)
     app.add_exception_handler(RequestValidationError, on_invalid_request)

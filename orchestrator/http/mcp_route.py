@@ -19,11 +19,19 @@ from orchestrator.http.mcp_server import CALLER, McpServer, session_of
 from orchestrator.http.problems import problem, problem_of, problem_response
 from orchestrator.ports.errors import OwnerMissing, StoreUnavailable
 from orchestrator.ports.ids import Ids
+from orchestrator.ports.member_tokens import Holder
 from orchestrator.services.agent_sessions import AgentSessions
 from orchestrator.services.executions import ExecutionService
-from orchestrator.services.mcp_callers import AgentCaller, AgentTools, JobCaller, McpCaller
+from orchestrator.services.mcp_callers import (
+    AgentCaller,
+    AgentTools,
+    JobCaller,
+    McpCaller,
+    RepresentativeCaller,
+)
 from orchestrator.services.mcp_endpoints import MCP_ENDPOINTS, McpEndpoint
 from orchestrator.services.member_tokens import MemberTokens
+from orchestrator.services.representatives import Representatives
 from orchestrator.services.tokens import TokenService
 from tool_registry.arguments import strict_json
 from tool_registry.errors import PortsideError
@@ -49,6 +57,7 @@ class McpServices:
     agents: AgentTools
     sessions: AgentSessions
     server: McpServer
+    representatives: Representatives
     ids: Ids
 
 
@@ -99,7 +108,9 @@ class McpRoute:
         token = bearer_token(scope)
         if SOCKET_JOB in scope:
             raise Forbidden("a job's socket leads to its own endpoint only, /worker/{job_id}/mcp")
-        return AgentCaller(await services.tokens.check(token, endpoint.holder), endpoint, services.agents)
+        about = await services.tokens.check(token, endpoint.holder)
+        kind = AgentCaller if endpoint.holder is Holder.AGENT else RepresentativeCaller
+        return kind(about, endpoint, services.agents)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, caller: McpCaller) -> None:
         if scope["method"] not in _METHODS:

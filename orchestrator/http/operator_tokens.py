@@ -9,9 +9,10 @@ from pydantic import BaseModel, Field
 
 from orchestrator.http.auth import OperatorGate
 from orchestrator.http.gated import gated
+from orchestrator.http.mcp_route import McpServices
 from orchestrator.http.operator_messages import OperatorRequest
 from orchestrator.ports.member_tokens import Holder, MemberToken
-from orchestrator.services.member_tokens import DEFAULT_DAYS, MAX_DAYS, MemberTokens
+from orchestrator.services.member_tokens import DEFAULT_DAYS, MAX_DAYS
 
 
 class TokenRequest(OperatorRequest):
@@ -55,12 +56,15 @@ class GivenTokenView(BaseModel):
     about: TokenView
 
 
-def tokens_router(gate: OperatorGate, tokens: MemberTokens, network: str) -> APIRouter:
+def tokens_router(gate: OperatorGate, services: McpServices, network: str) -> APIRouter:
     """Every token route for operators; `network` is for agents whose network is not named."""
+    tokens = services.tokens
     router = APIRouter(prefix="/api/v1", tags=["tokens"], route_class=gated(gate))
 
     @router.post("/tokens", status_code=201, summary="Give out a token; its text is answered this once")
     async def post_token(asked: TokenRequest) -> GivenTokenView:
+        if asked.holder is Holder.REPRESENTATIVE:
+            await services.representatives.get(asked.name)
         given = await tokens.give(asked.holder, asked.name, asked.network or network, days=asked.days)
         return GivenTokenView(token=given.token, about=TokenView.of(given.about))
 

@@ -140,6 +140,18 @@ class NetworkReader(Protocol):
         """How many signed messages were stored in a thread."""
         ...
 
+    def recent_messages(self, limit: int) -> list[Message]:
+        """The newest messages, newest first."""
+        ...
+
+    def recent_changes(self, limit: int) -> list[tuple[TaskId, HistoryEntry]]:
+        """The newest changes of tasks, newest first."""
+        ...
+
+    def recent_traffic(self, limit: int) -> list[tuple[AgentName, AgentName]]:
+        """Sender and recipient of the newest copies of messages, newest first."""
+        ...
+
     def message(self, message_id: MessageId) -> Message | None:
         """A message."""
         ...

@@ -15,7 +15,7 @@ from orchestrator.domain.network.agents import FRESH, AgentDefinition
 from orchestrator.domain.network.capabilities import Capability
 from orchestrator.domain.network.collaboration import RECENT_TIMEOUT, CollaborationRequest
 from orchestrator.domain.network.identities import Actor, AgentName, NetworkName
-from orchestrator.domain.network.profiles import profile_texts
+from orchestrator.domain.network.profiles import ProfileTexts, profile_texts
 from orchestrator.domain.network.refusals import Refusal
 from orchestrator.ports.embedder import Embedder, EmbedderUnavailable
 from orchestrator.ports.network import NetworkReader, NetworkStore
@@ -157,12 +157,20 @@ async def _index(prepared: _Prepared, seen: _Seen) -> ProfileIndex:
     agents, declared, index = prepared.agents, seen.declared, prepared.index
     if index is not None and index.agents is agents and prepared.declared == declared:
         return index
-    texts = [profile_texts(agent, declared.get(agent.name, ())) for agent in agents]
-    keys = [one.key for one in texts]
-    vectors = await prepared.vectors.of(dict(zip(keys, texts, strict=True)))
+    keys, texts = await anyio.to_thread.run_sync(_texts, agents, declared)
+    vectors = await prepared.vectors.of(texts)
     index = await anyio.to_thread.run_sync(ProfileIndex.of, agents, keys, vectors)
     prepared.index, prepared.declared = index, declared
     return index
+
+
+def _texts(
+    agents: Sequence[AgentDefinition], declared: Declared
+) -> tuple[list[str], dict[str, ProfileTexts]]:
+    """Each agent's key, and what the keys are of; agents that say the same share one."""
+    texts = [profile_texts(agent, declared.get(agent.name, ())) for agent in agents]
+    keys = [one.key for one in texts]
+    return keys, dict(zip(keys, texts, strict=True))
 
 
 def _left_over(

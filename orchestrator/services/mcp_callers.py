@@ -114,7 +114,7 @@ class AgentTools:
     def context(self, token: MemberToken, instance_id: str) -> ToolContext:
         """The context of a new call. Its rate is the agent's, however many sessions it opens."""
         return ToolContext(
-            job_id=f"{token.holder}:{token.name}@{token.network}",
+            job_id=f"{token.holder}:{token.name}" + (f"@{token.network}" if token.network else ""),
             call_id=f"{instance_id}:{_CALL}{self._ids.new()}",
             agent=token.name,
             instance_id=instance_id,
@@ -192,6 +192,13 @@ class AgentCaller:
 
     async def _enter(self, session: str) -> str:
         return await self._tools.sessions.enter(session, self._token, reads_inbox=self._endpoint.reads_inbox)
+
+
+class RepresentativeCaller(AgentCaller):
+    """A representative: it acts in many networks, and its calls say where; it is an instance of none."""
+
+    async def _enter(self, session: str) -> str:
+        return self._token.id
 
 
 def _seen(entry: Entry, surface: str, grants: frozenset[str] = frozenset()) -> bool:

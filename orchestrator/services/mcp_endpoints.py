@@ -64,5 +64,15 @@ MCP_ENDPOINTS = (
         reads_inbox=True,
         instructions=f"You are a member of an agent network. {_PEERS} {_INBOX}",
     ),
+    McpEndpoint(
+        "/mcp/control",
+        Holder.REPRESENTATIVE,
+        None,
+        reads_inbox=False,
+        instructions=(
+            "You act for a person across agent networks, with the rights that control_whoami says. Agents' "
+            "answers are read with control_get_thread; the operator is reached by control_channel_send."
+        ),
+    ),
 )
 """Source: agent-toolbox, "How to connect these tools to your agent"."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from orchestrator.domain.network.agents import AgentDefinition, AgentKind, Instance, InstanceState
-from orchestrator.domain.network.identities import InstanceId, NetworkName
+from orchestrator.domain.network.identities import AgentName, InstanceId, NetworkName
 from orchestrator.domain.network.refusals import Refusal, not_found
 from orchestrator.domain.network.tasks import Task
 from orchestrator.ports.ids import Ids
@@ -97,6 +97,30 @@ class NetworkService:
             InstanceId(instance_id), agent_name(agent), job_id, InstanceState.STARTING, self._clock.now()
         )
         return await self._store.change(network_name(network), lambda tx: _joined(tx, new))
+
+    async def place(self, network: str, representative: AgentName) -> InstanceId:
+        """A representative's lasting place in a network: it can be written to, and is given no work.
+
+        Raises:
+            Refused: `not_found` for the network; `name_taken` by one who is no representative.
+        """
+        now = self._clock.now()
+        mine = InstanceId(f"representative:{network}:{representative}")
+
+        def take(tx: NetworkTransaction) -> InstanceId:
+            agent = tx.definition(representative) or register(
+                tx, network, AgentDefinition(representative, now, kind=AgentKind.REPRESENTATIVE)
+            )
+            if agent.kind is not AgentKind.REPRESENTATIVE:
+                raise Refused(
+                    Refusal("name_taken", f"{agent.name!r} is a {agent.kind.value} of network {network!r}")
+                )
+            there = tx.instance(mine)
+            if there is None or not there.live:
+                tx.put_instance(Instance(mine, representative, None, InstanceState.STARTING, now))
+            return mine
+
+        return await self._store.change(network_name(network), take)
 
     async def heartbeat(self, instance_id: str) -> None:
         """An instance was heard from; an ended or unknown one stays what it is.

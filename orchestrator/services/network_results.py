@@ -16,15 +16,16 @@ Schema = dict[str, Any]
 
 TASK_OFFER = "task_offer"
 
-_TEXT: Schema = {"type": "string"}
-_TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
-_TIME: Schema = {"type": "string", "format": "date-time"}
-_TIME_OR_NULL: Schema = {"type": ["string", "null"], "format": "date-time"}
-_FLAG: Schema = {"type": "boolean"}
-_COUNT: Schema = {"type": "integer", "minimum": 0}
+TEXT: Schema = {"type": "string"}
+TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
+TIME: Schema = {"type": "string", "format": "date-time"}
+TIME_OR_NULL: Schema = {"type": ["string", "null"], "format": "date-time"}
+FLAG: Schema = {"type": "boolean"}
+COUNT: Schema = {"type": "integer", "minimum": 0}
 
 
-def _object(**properties: Schema) -> Schema:
+def record(**properties: Schema) -> Schema:
+    """An object that always has these members, and no others."""
     return {
         "type": "object",
         "properties": properties,
@@ -33,144 +34,146 @@ def _object(**properties: Schema) -> Schema:
     }
 
 
-def _list(items: Schema) -> Schema:
+def list_of(items: Schema) -> Schema:
+    """A list of these."""
     return {"type": "array", "items": items}
 
 
-def _one_of(*values: str) -> Schema:
+def one_of(*values: str) -> Schema:
+    """One of these words."""
     return {"type": "string", "enum": list(values)}
 
 
-_TEXTS = _list(_TEXT)
-_WHO = _object(agent=_TEXT_OR_NULL, instance_id=_TEXT_OR_NULL)
-_WHO_OR_NULL: Schema = {**_WHO, "type": ["object", "null"]}
-_CAPABILITIES = _list(_object(id=_TEXT, name=_TEXT, description=_TEXT))
+TEXTS = list_of(TEXT)
+WHO = record(agent=TEXT_OR_NULL, instance_id=TEXT_OR_NULL)
+WHO_OR_NULL: Schema = {**WHO, "type": ["object", "null"]}
+_CAPABILITIES = list_of(record(id=TEXT, name=TEXT, description=TEXT))
 
 _PROFILE: dict[str, Schema] = {
-    "name": _TEXT,
-    "kind": _one_of(*AgentKind),
-    "summary": _TEXT,
-    "description": _TEXT,
-    "groups": _TEXTS,
+    "name": TEXT,
+    "kind": one_of(*AgentKind),
+    "summary": TEXT,
+    "description": TEXT,
+    "groups": TEXTS,
     "capabilities": _CAPABILITIES,
-    "responsibilities": _list(_object(resource_key=_TEXT_OR_NULL, actions=_TEXTS)),
+    "responsibilities": list_of(record(resource_key=TEXT_OR_NULL, actions=TEXTS)),
 }
 
-_INSTANCE = _object(
-    instance_id=_TEXT,
-    state=_one_of(*InstanceState),
-    available=_FLAG,
-    last_seen_at=_TIME_OR_NULL,
+_INSTANCE = record(
+    instance_id=TEXT,
+    state=one_of(*InstanceState),
+    available=FLAG,
+    last_seen_at=TIME_OR_NULL,
     last_seen_s_ago={"type": ["integer", "null"], "minimum": 0},
     self_declared_capabilities=_CAPABILITIES,
 )
 
-_BRIEF_TASK: dict[str, Schema] = {
-    "task_id": _TEXT,
-    "title": _TEXT,
-    "state": _one_of(*TaskState),
-    "reason": _TEXT,
-    "resource": _TEXT_OR_NULL,
-    "creator": _WHO,
-    "assignee": _WHO_OR_NULL,
-    "updated_at": _TIME,
+BRIEF_TASK: dict[str, Schema] = {
+    "task_id": TEXT,
+    "title": TEXT,
+    "state": one_of(*TaskState),
+    "reason": TEXT,
+    "resource": TEXT_OR_NULL,
+    "creator": WHO,
+    "assignee": WHO_OR_NULL,
+    "updated_at": TIME,
 }
 
-_TASK = _object(
-    **_BRIEF_TASK,
-    objective=_TEXT,
-    acceptance_criteria=_TEXTS,
-    target=_object(agent=_TEXT_OR_NULL, instance_id=_TEXT_OR_NULL, group=_TEXT_OR_NULL),
-    offered_to=_TEXTS,
-    attempt=_COUNT,
-    created_at=_TIME,
+_TASK = record(
+    **BRIEF_TASK,
+    objective=TEXT,
+    acceptance_criteria=TEXTS,
+    target=record(agent=TEXT_OR_NULL, instance_id=TEXT_OR_NULL, group=TEXT_OR_NULL),
+    offered_to=TEXTS,
+    attempt=COUNT,
+    created_at=TIME,
 )
 
-ARTIFACT = _object(
-    artifact_id=_TEXT,
-    reference=_TEXT,
-    uri=_TEXT,
-    type=_TEXT,
-    label=_TEXT,
-    task_id=_TEXT_OR_NULL,
-    published_by=_WHO,
-    created_at=_TIME,
+ARTIFACT = record(
+    artifact_id=TEXT,
+    reference=TEXT,
+    uri=TEXT,
+    type=TEXT,
+    label=TEXT,
+    task_id=TEXT_OR_NULL,
+    published_by=WHO,
+    created_at=TIME,
 )
 
-_DELIVERED: dict[str, Schema] = {"delivery_id": _TEXT, "redelivered": _FLAG}
+_DELIVERED: dict[str, Schema] = {"delivery_id": TEXT, "redelivered": FLAG}
 
-_MESSAGE = _object(
-    **_DELIVERED,
-    kind=_one_of(*MessageKind),
-    message_id=_TEXT,
-    thread_id=_TEXT,
-    **{"from": _WHO},
-    subject=_TEXT,
-    body=_TEXT,
-    task_id=_TEXT_OR_NULL,
-    resource=_TEXT_OR_NULL,
-    sent_at=_TIME,
-    note=_TEXT,
-)
+MESSAGE: dict[str, Schema] = {
+    "kind": one_of(*MessageKind),
+    "message_id": TEXT,
+    "thread_id": TEXT,
+    "from": WHO,
+    "subject": TEXT,
+    "body": TEXT,
+    "task_id": TEXT_OR_NULL,
+    "resource": TEXT_OR_NULL,
+    "sent_at": TIME,
+}
 
-_OFFER = _object(**_DELIVERED, kind=_one_of(TASK_OFFER), task=_TASK, note=_TEXT)
+_DELIVERED_MESSAGE = record(**_DELIVERED, **MESSAGE, note=TEXT)
 
-WHOAMI = _object(
-    network=_TEXT,
-    definition=_object(**_PROFILE),
-    instance=_object(
-        instance_id=_TEXT,
-        job_id=_TEXT_OR_NULL,
-        state=_one_of(*InstanceState),
+_OFFER = record(**_DELIVERED, kind=one_of(TASK_OFFER), task=_TASK, note=TEXT)
+
+WHOAMI = record(
+    network=TEXT,
+    definition=record(**_PROFILE),
+    instance=record(
+        instance_id=TEXT,
+        job_id=TEXT_OR_NULL,
+        state=one_of(*InstanceState),
         self_declared_capabilities=_CAPABILITIES,
     ),
 )
 
-DISCOVERY = _object(
-    agents=_list(
-        _object(
-            **_PROFILE,
-            available=_FLAG,
-            score=_COUNT,
-            reasons=_TEXTS,
-            instances=_list(_INSTANCE),
-        )
-    ),
-    groups=_list(_object(name=_TEXT, agents=_TEXTS)),
-    resources=_list(_object(resource_key=_TEXT, agents=_TEXTS)),
-    tasks=_list(_object(**_BRIEF_TASK)),
+CANDIDATE = record(
+    **_PROFILE,
+    available=FLAG,
+    score=COUNT,
+    reasons=TEXTS,
+    instances=list_of(_INSTANCE),
 )
 
-SENT = _object(
-    message_id=_TEXT,
-    thread_id=_TEXT,
-    recipients=_list(
-        _object(
-            agent=_TEXT,
-            instance_id=_TEXT_OR_NULL,
-            state=_one_of(DeliveryState.WAITING, DeliveryState.HELD, DeliveryState.DELIVERED),
+DISCOVERY = record(
+    agents=list_of(CANDIDATE),
+    groups=list_of(record(name=TEXT, agents=TEXTS)),
+    resources=list_of(record(resource_key=TEXT, agents=TEXTS)),
+    tasks=list_of(record(**BRIEF_TASK)),
+)
+
+SENT = record(
+    message_id=TEXT,
+    thread_id=TEXT,
+    recipients=list_of(
+        record(
+            agent=TEXT,
+            instance_id=TEXT_OR_NULL,
+            state=one_of(DeliveryState.WAITING, DeliveryState.HELD, DeliveryState.DELIVERED),
         )
     ),
 )
 
-INBOX = _object(items=_list({"type": "object", "anyOf": [_MESSAGE, _OFFER]}), more=_FLAG)
+INBOX = record(items=list_of({"type": "object", "anyOf": [_DELIVERED_MESSAGE, _OFFER]}), more=FLAG)
 
-TASK = _object(task=_TASK)
+TASK = record(task=_TASK)
 
-TASK_RECORD = _object(
+TASK_RECORD = record(
     task=_TASK,
-    history=_list(_object(at=_TIME, state=_one_of(*TaskState), reason=_TEXT, by=_WHO_OR_NULL)),
-    artifacts=_list(ARTIFACT),
+    history=list_of(record(at=TIME, state=one_of(*TaskState), reason=TEXT, by=WHO_OR_NULL)),
+    artifacts=list_of(ARTIFACT),
 )
 
-CLAIM = _object(
-    claim_id=_TEXT,
-    scope=_TEXT,
-    scope_type=_one_of(*ScopeType),
-    resource_id=_TEXT_OR_NULL,
-    task_id=_TEXT_OR_NULL,
-    expires_at=_TIME,
-    released_at=_TIME_OR_NULL,
+CLAIM = record(
+    claim_id=TEXT,
+    scope=TEXT,
+    scope_type=one_of(*ScopeType),
+    resource_id=TEXT_OR_NULL,
+    task_id=TEXT_OR_NULL,
+    expires_at=TIME,
+    released_at=TIME_OR_NULL,
 )
 
-CAPABILITIES = _object(registered=_CAPABILITIES, count=_COUNT)
+CAPABILITIES = record(registered=_CAPABILITIES, count=COUNT)

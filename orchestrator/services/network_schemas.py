@@ -25,11 +25,13 @@ MAX_CRITERION_CHARS = 1_000
 MAX_URI_CHARS = 2_048
 
 
-def _text(description: str, longest: int, **more: Any) -> Schema:
+def text_field(description: str, longest: int, **more: Any) -> Schema:
+    """Text that is not empty."""
     return {"type": "string", "minLength": 1, "maxLength": longest, "description": description, **more}
 
 
-def _object(properties: dict[str, Schema], *required: str) -> Schema:
+def record(properties: dict[str, Schema], *required: str) -> Schema:
+    """An object with these members and no others."""
     return {
         "type": "object",
         "properties": properties,
@@ -42,45 +44,45 @@ _RESOURCE = (
     "A shared resource, such as a repository; git@host:o/r.git, ssh://git@host/o/r and https://host/o/r "
     "are the same."
 )
-_TO_AGENT = _text("Name of an agent, or of a group, in this network.", MAX_LINE_CHARS)
-_TO_INSTANCE = _text("Id of one instance. It wins over toAgent.", MAX_ID_CHARS)
-_TASK_ID = _text("Id of a task in this network.", MAX_ID_CHARS)
+_TO_AGENT = text_field("Name of an agent, or of a group, in this network.", MAX_LINE_CHARS)
+_TO_INSTANCE = text_field("Id of one instance. It wins over toAgent.", MAX_ID_CHARS)
+_TASK_ID = text_field("Id of a task in this network.", MAX_ID_CHARS)
 
-NO_ARGUMENTS = _object({})
+NO_ARGUMENTS = record({})
 
-DISCOVER = _object(
+DISCOVER = record(
     {
-        "resourceKey": _text(f"Only who and what belongs to this resource. {_RESOURCE}", MAX_KEY_CHARS),
-        "action": _text("Only agents that do this, such as 'review'.", MAX_LINE_CHARS),
+        "resourceKey": text_field(f"Only who and what belongs to this resource. {_RESOURCE}", MAX_KEY_CHARS),
+        "action": text_field("Only agents that do this, such as 'review'.", MAX_LINE_CHARS),
     }
 )
 
-ASK = _object(
+ASK = record(
     {
-        "body": _text("What to ask.", MAX_TEXT_CHARS),
+        "body": text_field("What to ask.", MAX_TEXT_CHARS),
         "toAgent": _TO_AGENT,
         "toInstance": _TO_INSTANCE,
-        "threadId": _text("Go on in this thread; without a recipient, its others get it.", MAX_ID_CHARS),
-        "subject": _text("One line that says what it is about.", MAX_LINE_CHARS),
-        "taskId": _text("The task that it is about.", MAX_ID_CHARS),
-        "resource": _text(f"The resource that it is about. {_RESOURCE}", MAX_KEY_CHARS),
+        "threadId": text_field("Go on in this thread; without a recipient, its others get it.", MAX_ID_CHARS),
+        "subject": text_field("One line that says what it is about.", MAX_LINE_CHARS),
+        "taskId": text_field("The task that it is about.", MAX_ID_CHARS),
+        "resource": text_field(f"The resource that it is about. {_RESOURCE}", MAX_KEY_CHARS),
     },
     "body",
 )
 
-DELEGATE = _object(
+DELEGATE = record(
     {
-        "objective": _text("What is to be done, complete in itself.", MAX_TEXT_CHARS),
-        "title": _text("A short name; without one, the objective's first line.", MAX_LINE_CHARS),
+        "objective": text_field("What is to be done, complete in itself.", MAX_TEXT_CHARS),
+        "title": text_field("A short name; without one, the objective's first line.", MAX_LINE_CHARS),
         "acceptanceCriteria": {
             "type": "array",
-            "items": _text("One checkable statement.", MAX_CRITERION_CHARS),
+            "items": text_field("One checkable statement.", MAX_CRITERION_CHARS),
             "maxItems": MAX_CRITERIA,
             "description": "What has to be true when it is done.",
         },
         "toAgent": _TO_AGENT,
         "toInstance": _TO_INSTANCE,
-        "resource": _text(
+        "resource": text_field(
             f"The resource that it is about; without a target, whoever is responsible for it. {_RESOURCE}",
             MAX_KEY_CHARS,
         ),
@@ -88,18 +90,18 @@ DELEGATE = _object(
     "objective",
 )
 
-REPLY = _object(
+REPLY = record(
     {
-        "threadId": _text("The thread to reply in.", MAX_ID_CHARS),
-        "body": _text("The reply.", MAX_TEXT_CHARS),
+        "threadId": text_field("The thread to reply in.", MAX_ID_CHARS),
+        "body": text_field("The reply.", MAX_TEXT_CHARS),
     },
     "threadId",
     "body",
 )
 
-TASK_GET = _object({"taskId": _TASK_ID}, "taskId")
+TASK_GET = record({"taskId": _TASK_ID}, "taskId")
 
-TASK_UPDATE = _object(
+TASK_UPDATE = record(
     {
         "taskId": _TASK_ID,
         "status": {
@@ -107,7 +109,7 @@ TASK_UPDATE = _object(
             "enum": [state.value for state in UPDATES],
             "description": "The new state. An offered task is taken by 'accepted', declined by 'cancelled'.",
         },
-        "reason": _text(
+        "reason": text_field(
             "Required for "
             + "; ".join(f"{state.value} ({what})" for state, what in NEEDS_REASON.items())
             + ".",
@@ -118,9 +120,9 @@ TASK_UPDATE = _object(
     "status",
 )
 
-CLAIM = _object(
+CLAIM = record(
     {
-        "scope": _text(
+        "scope": text_field(
             "What to claim. A path in the workspace or a glob (*, ?, **, [...], {a,b}; a directory "
             "contains its children; '.' is everything), a task's id, or a resource, by scopeType.",
             MAX_SCOPE_CHARS,
@@ -131,11 +133,11 @@ CLAIM = _object(
             "default": ScopeType.PATH.value,
             "description": "What scope names.",
         },
-        "resourceId": _text(
+        "resourceId": text_field(
             f"The resource that a path lies in; without one, the path in every resource. {_RESOURCE}",
             MAX_KEY_CHARS,
         ),
-        "taskId": _text("The task that it is claimed for.", MAX_ID_CHARS),
+        "taskId": text_field("The task that it is claimed for.", MAX_ID_CHARS),
         "ttlSeconds": {
             "type": "integer",
             "minimum": 1,
@@ -147,31 +149,31 @@ CLAIM = _object(
     "scope",
 )
 
-RELEASE = _object({"claimId": _text("Id of a claim of yours.", MAX_ID_CHARS)}, "claimId")
+RELEASE = record({"claimId": text_field("Id of a claim of yours.", MAX_ID_CHARS)}, "claimId")
 
-PUBLISH_ARTIFACT = _object(
+PUBLISH_ARTIFACT = record(
     {
-        "uri": _text("Where it is: a URL, or a path that its readers can reach.", MAX_URI_CHARS),
-        "label": _text("A short name for it.", MAX_LINE_CHARS),
-        "type": _text(
+        "uri": text_field("Where it is: a URL, or a path that its readers can reach.", MAX_URI_CHARS),
+        "label": text_field("A short name for it.", MAX_LINE_CHARS),
+        "type": text_field(
             f"What it is: {', '.join(ARTIFACT_TYPES)}, or a word of your own.",
             MAX_NAME_CHARS,
             default=ARTIFACT_TYPES[-1],
         ),
-        "taskId": _text("The task that it was made for.", MAX_ID_CHARS),
+        "taskId": text_field("The task that it was made for.", MAX_ID_CHARS),
     },
     "uri",
 )
 
-REGISTER_CAPABILITIES = _object(
+REGISTER_CAPABILITIES = record(
     {
         "capabilities": {
             "type": "array",
             "maxItems": MAX_CAPABILITIES,
-            "items": _object(
+            "items": record(
                 {
-                    "id": _text("Its own id; without one, made of the name.", MAX_NAME_CHARS),
-                    "name": _text("What you can do, in a few words.", MAX_NAME_CHARS),
+                    "id": text_field("Its own id; without one, made of the name.", MAX_NAME_CHARS),
+                    "name": text_field("What you can do, in a few words.", MAX_NAME_CHARS),
                     "description": {
                         "type": "string",
                         "maxLength": MAX_DESCRIPTION_CHARS,

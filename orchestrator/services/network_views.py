@@ -74,14 +74,15 @@ def _capabilities(capabilities: Sequence[Capability]) -> list[dict[str, Any]]:
 def discovery_view(found: Discovery) -> dict[str, Any]:
     """`{agents, groups, resources, tasks}`; agents best first, each with its instances and reasons."""
     return {
-        "agents": [_candidate(one, found.at) for one in found.agents],
+        "agents": [candidate_view(one, found.at) for one in found.agents],
         "groups": [{"name": name, "agents": agents} for name, agents in found.groups.items()],
         "resources": [{"resource_key": key, "agents": agents} for key, agents in found.resources.items()],
-        "tasks": [_brief_task(task) for task in found.tasks],
+        "tasks": [brief_task_view(task) for task in found.tasks],
     }
 
 
-def _candidate(candidate: Candidate, now: datetime) -> dict[str, Any]:
+def candidate_view(candidate: Candidate, now: datetime) -> dict[str, Any]:
+    """An agent with its instances and its rank."""
     return {
         **_definition(candidate.definition),
         "available": candidate.available,
@@ -97,7 +98,7 @@ def _instance(instance: Instance, now: datetime) -> dict[str, Any]:
         "instance_id": instance.id,
         "state": instance.state.value,
         "available": instance.available(now),
-        "last_seen_at": _time(seen),
+        "last_seen_at": time_view(seen),
         "last_seen_s_ago": None if seen is None else max(0, int((now - seen).total_seconds())),
         "self_declared_capabilities": _capabilities(instance.capabilities),
     }
@@ -111,8 +112,8 @@ def claim_view(claim: Claim) -> dict[str, Any]:
         "scope_type": claim.scope.type.value,
         "resource_id": claim.scope.resource_id,
         "task_id": claim.task_id,
-        "expires_at": _time(claim.expires_at),
-        "released_at": _time(claim.ended_at),
+        "expires_at": time_view(claim.expires_at),
+        "released_at": time_view(claim.ended_at),
     }
 
 
@@ -125,8 +126,8 @@ def artifact_view(artifact: NetworkArtifact) -> dict[str, Any]:
         "type": artifact.type,
         "label": artifact.label,
         "task_id": artifact.task_id,
-        "published_by": _who(artifact.agent, artifact.instance_id),
-        "created_at": _time(artifact.created_at),
+        "published_by": who_view(artifact.agent, artifact.instance_id),
+        "created_at": time_view(artifact.created_at),
     }
 
 
@@ -154,23 +155,23 @@ def inbox_view(inbox: Inbox) -> dict[str, Any]:
 def _inbox_item(item: InboxItem) -> dict[str, Any]:
     common = {"delivery_id": item.delivery.id, "redelivered": item.delivery.handed_out > 1}
     if item.message is not None:
-        return common | _message(item.message)
+        return common | message_view(item.message) | {"note": _NOTES[item.message.kind]}
     assert item.task is not None  # an item has one of the two
     return common | {"kind": TASK_OFFER, "task": _task(item.task), "note": _OFFER_NOTE}
 
 
-def _message(message: Message) -> dict[str, Any]:
+def message_view(message: Message) -> dict[str, Any]:
+    """A message, whoever reads it."""
     return {
         "kind": message.kind.value,
         "message_id": message.id,
         "thread_id": message.thread_id,
-        "from": _who(message.sender, message.sender_instance),
+        "from": who_view(message.sender, message.sender_instance),
         "subject": message.subject,
         "body": message.body,
         "task_id": message.task_id,
         "resource": message.resource,
-        "sent_at": _time(message.created_at),
-        "note": _NOTES[message.kind],
+        "sent_at": time_view(message.created_at),
     }
 
 
@@ -180,10 +181,10 @@ def task_record_view(record: TaskRecord) -> dict[str, Any]:
         "task": _task(record.task),
         "history": [
             {
-                "at": _time(entry.at),
+                "at": time_view(entry.at),
                 "state": entry.state.value,
                 "reason": entry.reason,
-                "by": _who(entry.agent, entry.instance_id) if entry.agent else None,
+                "by": who_view(entry.agent, entry.instance_id) if entry.agent else None,
             }
             for entry in record.history
         ],
@@ -198,26 +199,27 @@ def task_view(task: Task) -> dict[str, Any]:
 
 def _task(task: Task) -> dict[str, Any]:
     return {
-        **_brief_task(task),
+        **brief_task_view(task),
         "objective": task.objective,
         "acceptance_criteria": list(task.acceptance_criteria),
         "target": _target(task.target),
         "offered_to": list(task.offered_to),
         "attempt": task.attempt,
-        "created_at": _time(task.created_at),
+        "created_at": time_view(task.created_at),
     }
 
 
-def _brief_task(task: Task) -> dict[str, Any]:
+def brief_task_view(task: Task) -> dict[str, Any]:
+    """A task, as lists show it."""
     return {
         "task_id": task.id,
         "title": task.title,
         "state": task.state.value,
         "reason": task.reason,
         "resource": task.resource,
-        "creator": _who(task.creator, task.creator_instance),
-        "assignee": _who(task.assignee, task.assignee_instance) if task.assignee else None,
-        "updated_at": _time(task.updated_at),
+        "creator": who_view(task.creator, task.creator_instance),
+        "assignee": who_view(task.assignee, task.assignee_instance) if task.assignee else None,
+        "updated_at": time_view(task.updated_at),
     }
 
 
@@ -225,9 +227,11 @@ def _target(target: Target) -> dict[str, Any]:
     return {"agent": target.agent, "instance_id": target.instance_id, "group": target.group}
 
 
-def _who(agent: str | None, instance_id: str | None) -> dict[str, Any]:
+def who_view(agent: str | None, instance_id: str | None) -> dict[str, Any]:
+    """`{agent, instance_id}`."""
     return {"agent": agent, "instance_id": instance_id}
 
 
-def _time(at: datetime | None) -> str | None:
+def time_view(at: datetime | None) -> str | None:
+    """ISO 8601, UTC."""
     return None if at is None else at.isoformat()

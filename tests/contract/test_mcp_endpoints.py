@@ -27,7 +27,7 @@ INITIALIZE: dict[str, Any] = {
         "clientInfo": {"name": "raw", "version": "1"},
     },
 }
-PATHS = [one.path for one in MCP_ENDPOINTS]
+PATHS = [one.path for one in MCP_ENDPOINTS if one.holder == "agent"]
 
 
 @pytest.fixture
@@ -61,6 +61,7 @@ async def test_a_token_opens_the_doors_of_its_own_kind_only(service: Wired) -> N
         }
         doors = {
             "agent": [("POST", path) for path in PATHS],
+            "representative": [("POST", "/mcp/control")],
             "worker": [("GET", f"/worker/{worker.job_id}/job"), ("POST", f"/worker/{worker.job_id}/mcp")],
             "operator": [("GET", "/api/v1/jobs"), ("GET", "/api/v1/tokens")],
         }

@@ -184,6 +184,21 @@ class _Rows:
     def thread_length(self, thread_id: ThreadId) -> int:
         return self._rows.lengths.get(thread_id, 0)
 
+    def recent_messages(self, limit: int) -> list[Message]:
+        return list(reversed(self._rows.messages.values()))[:limit]
+
+    def recent_changes(self, limit: int) -> list[tuple[TaskId, HistoryEntry]]:
+        found = [(one, entry) for one, history in self._rows.histories.items() for entry in history]
+        return sorted(found, key=lambda pair: pair[1].at, reverse=True)[:limit]
+
+    def recent_traffic(self, limit: int) -> list[tuple[AgentName, AgentName]]:
+        copies = [one for one in self._rows.deliveries.values() if one.message_id is not None]
+        return [
+            (self._rows.messages[one.message_id].sender, one.agent)
+            for one in reversed(copies)
+            if one.message_id is not None
+        ][:limit]
+
     def message(self, message_id: MessageId) -> Message | None:
         return self._rows.messages.get(message_id)
 

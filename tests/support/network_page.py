@@ -76,7 +76,7 @@ def _section(tool: NetworkTool) -> str:
     definition = tool.definition
     schema = definition.parameters
     rows = [
-        f"| `{name}{'*' * (name in schema['required'])}` | {_bounds(one)} | {one['description']} |"
+        f"| `{name}{'*' * (name in schema['required'])}` | {bounds(one)} | {one['description']} |"
         for name, one in schema["properties"].items()
     ]
     table = (
@@ -89,13 +89,13 @@ def _section(tool: NetworkTool) -> str:
             f"{definition.description}\n",
             *table,
             "Result:\n",
-            f"```text\n{_shape(tool.output_schema)}\n```\n",
+            f"```text\n{shape(tool.output_schema)}\n```\n",
             f"Refusals: {refusals}.\n",
         ]
     )
 
 
-def _bounds(schema: dict[str, Any]) -> str:
+def bounds(schema: dict[str, Any]) -> str:
     """A type with its bounds, as a table's cell."""
     said = [schema["type"]]
     if schema["type"] == "array":
@@ -121,19 +121,19 @@ def _members(schema: dict[str, Any]) -> str:
     return f"{{{', '.join(names)}}}"
 
 
-def _shape(schema: dict[str, Any], indent: str = "") -> str:
+def shape(schema: dict[str, Any], indent: str = "") -> str:
     """A result's schema, short enough to be read."""
     if "anyOf" in schema:
-        return " | ".join(_shape(one, indent) for one in schema["anyOf"])
+        return " | ".join(shape(one, indent) for one in schema["anyOf"])
     kinds: list[str] = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
     mark = "?" if "null" in kinds else ""
     if kinds[0] == "array":
-        return f"[{_shape(schema['items'], indent)}]{mark}"
+        return f"[{shape(schema['items'], indent)}]{mark}"
     if kinds[0] != "object":
         named = "|".join(filter(None, schema["enum"])) if "enum" in schema else schema.get("format", kinds[0])
         return named + mark
     deeper = indent + "  "
-    members = {name: _shape(one, deeper) for name, one in schema["properties"].items()}
+    members = {name: shape(one, deeper) for name, one in schema["properties"].items()}
     line = ", ".join(f"{name}: {shape}" for name, shape in members.items())
     if "\n" not in line and len(indent) + len(line) < 100:
         return f"{{{line}}}{mark}"

@@ -55,6 +55,9 @@ async def token_for(
     service: Wired, name: str, holder: str = "agent", network: str = "", days: float = 1.0
 ) -> str:
     """A fresh token."""
+    if holder == "representative":
+        put = await service.operator.put(f"/api/v1/representatives/{name}", json={"person": "operator"})
+        assert put.status_code == 200, put.text
     asked = {"holder": holder, "name": name, "network": network, "days": days}
     answer = await service.operator.post("/api/v1/tokens", json=asked)
     assert answer.status_code == 201, answer.text
@@ -72,6 +75,19 @@ async def connected(
         Client(streamable_http_client(url + path, http_client=http), mode=mode) as client,
     ):
         yield Agent(client)
+
+
+@asynccontextmanager
+async def representative(
+    service: Wired, name: str, mode: ConnectMode = "auto", **grants: list[str]
+) -> AsyncGenerator[Agent]:
+    """A representative of the operator with these grants, by network, connected."""
+    token = await token_for(service, name, "representative")
+    for network, rights in grants.items():
+        path = f"/api/v1/representatives/{name}/grants/{network}"
+        assert (await service.operator.put(path, json={"rights": rights})).status_code == 200
+    async with connected(service.running.mcp_url, token, "/mcp/control", mode) as found:
+        yield found
 
 
 @asynccontextmanager

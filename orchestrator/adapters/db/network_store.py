@@ -274,6 +274,28 @@ class _Rows:
         query = select(table.messages).where(table.network == self._network, table.id == thread_id)
         return self._connection.scalar(query) or 0
 
+    def recent_messages(self, limit: int) -> list[Message]:
+        table = network_messages.c
+        query = self._select(_MESSAGES).order_by(table.created_at.desc(), table.id.desc())
+        return self._all(_MESSAGES, query.limit(limit))
+
+    def recent_changes(self, limit: int) -> list[tuple[TaskId, HistoryEntry]]:
+        query = self._select(_HISTORY).order_by(network_task_history.c.number.desc()).limit(limit)
+        rows = self._connection.execute(query).mappings().all()
+        return [(TaskId(row["task_id"]), _HISTORY.value(row)) for row in rows]
+
+    def recent_traffic(self, limit: int) -> list[tuple[AgentName, AgentName]]:
+        sent, copies = network_messages.c, network_deliveries.c
+        same = and_(sent.network == copies.network, sent.id == copies.message_id)
+        query = (
+            select(sent.sender, copies.agent)
+            .join_from(network_deliveries, network_messages, same)
+            .where(copies.network == self._network)
+            .order_by(copies.number.desc())
+            .limit(limit)
+        )
+        return [(AgentName(row.sender), AgentName(row.agent)) for row in self._connection.execute(query)]
+
     def message(self, message_id: MessageId) -> Message | None:
         return self._one(_MESSAGES, network_messages.c.id == message_id)
 

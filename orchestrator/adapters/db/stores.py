@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from orchestrator.adapters.db.artifacts import SqlArtifactStore
 from orchestrator.adapters.db.audit import SqlAuditStore
+from orchestrator.adapters.db.channel import SqlChannelStore
+from orchestrator.adapters.db.confirmations import SqlConfirmationStore
 from orchestrator.adapters.db.database import Database
 from orchestrator.adapters.db.deliveries import SqlDeliveryStore
 from orchestrator.adapters.db.events import SqlEventStore
@@ -13,6 +15,7 @@ from orchestrator.adapters.db.executions import SqlExecutionStore
 from orchestrator.adapters.db.jobs import SqlJobStore
 from orchestrator.adapters.db.member_tokens import SqlMemberTokenStore
 from orchestrator.adapters.db.network_store import SqlNetworkStore
+from orchestrator.adapters.db.representatives import SqlRepresentativeStore
 from orchestrator.adapters.db.secrets import SqlSecretStore
 from orchestrator.adapters.db.signing_keys import SqlSigningKeyStore
 from orchestrator.adapters.db.tool_switches import SqlToolSwitches
@@ -24,6 +27,7 @@ from orchestrator.ports.executions import ExecutionStore
 from orchestrator.ports.jobs import JobStore
 from orchestrator.ports.member_tokens import MemberTokenStore
 from orchestrator.ports.network import NetworkStore
+from orchestrator.ports.representatives import ChannelStore, ConfirmationStore, RepresentativeStore
 from orchestrator.ports.sealer import Sealer
 from orchestrator.ports.secrets import SecretStore
 from orchestrator.ports.signing_keys import SigningKeyStore
@@ -48,6 +52,9 @@ class Stores:
     network: NetworkStore
     switches: ToolSwitches
     member_tokens: MemberTokenStore
+    representatives: RepresentativeStore
+    confirmations: ConfirmationStore
+    channel: ChannelStore
 
     async def close(self) -> None:
         """Let go of the database."""
@@ -75,4 +82,7 @@ async def open_stores(url: str, *, sealer: Sealer, clock: Clock) -> Stores:
         network=SqlNetworkStore(database),
         switches=SqlToolSwitches(database),
         member_tokens=SqlMemberTokenStore(database),
+        representatives=SqlRepresentativeStore(database),
+        confirmations=SqlConfirmationStore(database),
+        channel=SqlChannelStore(database),
     )

@@ -36,6 +36,16 @@ RefusalCode = Literal[
     "task_taken",
 ]
 
+ControlCode = Literal[
+    "confirmation_invalid",
+    "confirmation_pending",
+    "no_active_network",
+    "not_a_job",
+    "not_a_representative",
+    "not_granted",
+    "not_launched",
+]
+
 # What each says, for the documents; a code never changes its meaning.
 MEANINGS: Mapping[RefusalCode, str] = {
     "agent_has_work": "the agent has unfinished tasks, unread messages or a running instance",
@@ -68,6 +78,17 @@ MEANINGS: Mapping[RefusalCode, str] = {
 }
 
 
+CONTROL_MEANINGS: Mapping[ControlCode, str] = {
+    "confirmation_invalid": "the confirmation is unknown, of another call, too old, or was used",
+    "confirmation_pending": "nobody has agreed to the call yet; `confirmation_id` says to what",
+    "no_active_network": "the call names no network, and none is active; `networks` says which there are",
+    "not_a_job": "the instance is no job, so it can't be stopped or started from here",
+    "not_a_representative": "the token's representative was removed",
+    "not_granted": "the representative or its person lacks the right; `needs` and `has` say which",
+    "not_launched": "the job can't be started as the agent is defined; the message says why",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """A rule's no, for the asking model to act on.
@@ -78,7 +99,7 @@ class Refusal:
         details: further JSON fields that belong to the code.
     """
 
-    code: RefusalCode
+    code: RefusalCode | ControlCode
     message: str
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
 

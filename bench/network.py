@@ -38,6 +38,7 @@ from tests.support.sealing import make_sealer
 from worker.clock import SystemClock
 
 _NETWORK = NetworkName("bench")
+_BATCH = 100
 _BODY = "Which of the two should I take? " * 8
 
 
@@ -177,11 +178,11 @@ async def _people(service: NetworkService, clock: SystemClock) -> None:
 
 
 async def _add_waiting(store: SqlNetworkStore, clock: SystemClock, ids: Uuid7Ids, more: int) -> None:
-    """So many tasks for an agent which is not there."""
+    """So many tasks, in hundreds, for an agent which is not there."""
     now = clock.now()
 
     def add(tx: NetworkTransaction) -> None:
-        for _ in range(more):
+        for _ in range(_BATCH):
             task = Task(
                 id=TaskId(ids.new()), title="Do it.", objective="Do it.", acceptance_criteria=(),
                 creator=AgentName("ann"), creator_instance=InstanceId("ann-1"), call_id=ids.new(),
@@ -190,7 +191,8 @@ async def _add_waiting(store: SqlNetworkStore, clock: SystemClock, ids: Uuid7Ids
             )  # fmt: skip
             tx.put_task(created(task, (), "nobody is there"))
 
-    await store.change(_NETWORK, add)
+    for _ in range(max(1, more // _BATCH)):
+        await store.change(_NETWORK, add)
 
 
 async def _sweep_ms(service: NetworkService, rounds: int) -> float:

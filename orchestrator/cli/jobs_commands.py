@@ -227,6 +227,7 @@ def _facts(job: dict[str, Any]) -> Sequence[tuple[str, object]]:
         "model",
         "image",
         "command",
+        "allow_hosts",
     )
     later = (
         "attempt",
@@ -238,4 +239,5 @@ def _facts(job: dict[str, Any]) -> Sequence[tuple[str, object]]:
         "finished_at",
         "changes_bytes",
     )
-    return [(name, job[name]) for name in (*shown, *later) if job[name] not in {None, ""}]
+    facts = job | {"allow_hosts": ", ".join(job["allow_hosts"])}
+    return [(name, facts[name]) for name in (*shown, *later) if facts[name] not in {None, ""}]

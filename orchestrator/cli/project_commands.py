@@ -33,7 +33,7 @@ def new(
     as_json: AsJson = False,
 ) -> None:
     """Begin a WASM tool: a small project that can be built, with a tool that works."""
-    from orchestrator.wiring.tool_projects import BadProject, new_project  # takes a second
+    from orchestrator.wiring.tool_projects import BadProject, installing, new_project  # takes a second
 
     output = Output(as_json)
     try:
@@ -42,10 +42,12 @@ def new(
         raise UsageMistake(error.message) from None
     files = sorted(str(path.relative_to(project.directory)) for path in project.directory.rglob("*.*"))
     where = shlex.quote(str(directory or name))
+    install = installing(project)
+    first = f"{install} && " if install else ""
     output.show(
-        {"name": name, "directory": str(project.directory), "files": files},
+        {"name": name, "directory": str(project.directory), "files": files, "install": install},
         f"{name} begins in {where}: {', '.join(files)}",
-        f"next: portside tools build {where}",
+        f"next: {first}portside tools build {where}",
     )
 
 

@@ -11,9 +11,10 @@ from orchestrator.home import prepare_home
 from orchestrator.settings import Settings
 from wasm_tools.projects.build import Built, build, load
 from wasm_tools.projects.cases import read_cases
-from wasm_tools.projects.errors import BadProject, BuildFailed, ProjectError
+from wasm_tools.projects.errors import BadProject, BuildFailed, ProjectError, ToolchainMissing
 from wasm_tools.projects.project import CASES, LANGUAGES, Project, read_project
 from wasm_tools.projects.scaffold import new_project
+from wasm_tools.projects.toolchain import build_environment
 from wasm_tools.projects.trial import TrialClock, Tried, try_cases
 from wasm_tools.runtime import WasmRuntime
 from worker.clock import SystemClock
@@ -27,10 +28,20 @@ __all__ = [
     "ProjectError",
     "Shop",
     "Tried",
+    "installing",
     "new_project",
     "open_shop",
     "read_project",
 ]
+
+
+def installing(project: Project) -> str:
+    """The command that installs what a project's build needs; "" when all is here."""
+    try:
+        build_environment(project)
+    except ToolchainMissing as error:
+        return error.command
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

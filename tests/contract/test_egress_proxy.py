@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.adapters.egress.process import find_squid
+from orchestrator.adapters.egress.process import SquidProcess, find_squid
 from orchestrator.adapters.egress.squid import SquidProxy, SquidSettings
 from orchestrator.domain.egress.patterns import parse_patterns
 from orchestrator.ports.egress import Carried, ConnectionDenied, Denial, ProxyFailed, Way
@@ -228,7 +228,8 @@ async def test_another_process_of_this_host_gets_nothing_from_its_port(proxied: 
     )
     target = f"mine.test:{proxied.site.port}"
     for headers in ("", f"X-Portside-Job: {'0' * 64}\r\n", "X-Portside-Job: .*\r\n"):
-        for asked in (f"CONNECT {target}", f"GET http://{target}/", "GET /squid-internal-mgr/info"):
+        long = f"GET http://{target}/{'x' * 60_000}"
+        for asked in (f"CONNECT {target}", f"GET http://{target}/", "GET /squid-internal-mgr/info", long):
             reader, writer = await asyncio.open_connection(CLOSED, port)
             writer.write(f"{asked} HTTP/1.1\r\nHost: {target}\r\n{headers}\r\n".encode())
             async with asyncio.timeout(10):
@@ -236,6 +237,8 @@ async def test_another_process_of_this_host_gets_nothing_from_its_port(proxied: 
             writer.close()
             assert b" 403 " in first or b" 400 " in first, (asked, first)
     assert proxied.site.reached == []
+    (await proxied.connect("mine.test"))[1].close()
+    assert [one.host for one in await proxied.telling(1)] == ["mine.test"]
     assert (proxied.directory / "squid.conf").stat().st_mode & 0o777 == 0o600
 
 
@@ -302,6 +305,17 @@ async def test_a_squid_that_can_t_run_is_told_of_with_its_last_words(tmp_path: P
     with pytest.raises(ProxyFailed, match="squid ended at once: no such option"):
         await proxy.admit(JOB, parse_patterns(["a.test"]))
     await proxy.close()
+
+
+async def test_it_leaves_nothing_in_shared_memory_and_no_other_squid_is_in_its_way(proxied: Proxied) -> None:
+    def mine() -> list[str]:
+        name = SquidProcess("squid", proxied.directory).service
+        return [one.name for one in Path("/dev/shm").glob(f"{name}*")]
+
+    await proxied.admit("a.test")
+    assert mine()
+    await proxied.proxy.close()
+    assert mine() == []
 
 
 async def test_its_configuration_is_taken_as_a_whole(proxied: Proxied) -> None:

@@ -35,6 +35,9 @@ def test_from_nothing_to_a_tool_that_a_job_calls(
     where = str(tmp_path / "project")
     begun = author.run("tools", "new", "days", "--lang", "c", "--dir", where, "--json")
     assert json.loads(begun.out)["directory"] == where
+    page = str(tmp_path / "page")
+    told = author.run("tools", "new", "page", "--lang", "javascript", "--dir", page).out
+    assert told.endswith(f"npm ci --prefix {page} && portside tools build {page}\n")
     early = author.run("tools", "add", where)
     assert (early.exit_code, "it is not built; type: portside tools build" in early.err) == (1, True)
     built = json.loads(author.run("tools", "build", where, "--json").out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import sys
 from asyncio.subprocess import PIPE
@@ -16,6 +17,7 @@ from tests.support.wasm.workshop import workshop
 from tool_registry.visibility import ToolState
 from wasm_tools.cache import CompiledCache, load_or_create_key
 from wasm_tools.compile import CompileBounds, CompileRefused, compile_component
+from wasm_tools.engine import config_fingerprint, wasmtime_version
 from wasm_tools.loading import load_wasm_tool
 
 KEY = b"k" * 32
@@ -120,6 +122,24 @@ def test_a_seal_holds_for_one_name_and_one_key(tmp_path: Path) -> None:
     for suffix in (".cwasm", ".seal"):
         path.with_suffix(suffix).replace(moved.with_suffix(suffix))
     assert cache.find(b"second") is None, "a seal from another name"
+
+
+def test_machine_code_of_another_wasmtime_or_configuration_is_a_miss(tmp_path: Path) -> None:
+    cache = CompiledCache(tmp_path, KEY)
+    compiled = cache.scratch()
+    compiled.write_bytes(b"machine code")
+    path = cache.adopt(b"component", compiled)
+    digest, version, config = path.stem.split("-")
+    assert (digest, version, config) == (
+        hashlib.sha256(b"component").hexdigest(),
+        wasmtime_version(),
+        config_fingerprint(),
+    )
+    for stem in (f"{digest}-0.0.1-{config}", f"{digest}-{version}-{'0' * 16}"):
+        for suffix in (".cwasm", ".seal"):
+            path.with_suffix(suffix).rename(tmp_path / f"{stem}{suffix}")
+        assert cache.find(b"component") is None
+        path = tmp_path / f"{stem}.cwasm"
 
 
 def test_the_key_is_made_once_and_private(tmp_path: Path) -> None:

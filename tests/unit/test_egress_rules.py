@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from ipaddress import ip_address, ip_network
+from pathlib import Path
 
 import pytest
 
+from orchestrator.adapters.egress.own_addresses import own_networks
 from orchestrator.domain.egress.addresses import closed_networks, parse_networks
 from orchestrator.domain.egress.patterns import (
     PatternRefused,
@@ -141,6 +143,25 @@ def test_no_two_closed_networks_overlap(opened: str) -> None:
         others = [one for one in networks if one is not network and one.version == network.version]
         assert not [one for one in others if one.overlaps(network)], network
         assert network.version == 4 or not network.overlaps(ip_network("::ffff:0:0/96"))
+
+
+def test_the_addresses_of_this_machine_are_closed_unless_the_operator_opened_them(tmp_path: Path) -> None:
+    (tmp_path / "fib_trie").write_text(
+        "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 8.8.8.0\n        /24 link UNICAST\n     |-- 8.8.8.8\n"
+        "        /32 host LOCAL\n     |-- 8.8.8.255\n        /32 link BROADCAST\n     |-- 10.0.0.4\n"
+        "        /32 host LOCAL\nLocal:\n     |-- 8.8.8.8\n        /32 host LOCAL\n"
+    )
+    (tmp_path / "if_inet6").write_text("26064700000000000000000000001111 02 40 00 80     eth0\n")
+    own = own_networks(tmp_path)
+    assert [str(one) for one in own] == ["8.8.8.8/32", "10.0.0.4/32", "2606:4700::1111/128"]
+    networks = closed_networks((), own)
+    for address in ("8.8.8.8", "2606:4700::1111"):
+        assert [one for one in networks if ip_address(address) in one], address
+    assert not [one for one in networks if ip_address("8.8.8.9") in one]
+    assert len(networks) == len(set(networks)) == len(closed_networks()) + 2
+    opened = closed_networks(parse_networks("8.8.8.8/32"), own)
+    assert not [one for one in opened if ip_address("8.8.8.8") in one]
+    assert own_networks(tmp_path / "nowhere") == ()
 
 
 def test_what_is_no_network_is_refused() -> None:

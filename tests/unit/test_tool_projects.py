@@ -202,7 +202,8 @@ def test_what_is_missing_is_named_with_the_one_command_that_installs_it(
     project, machine = bench(tmp_path, language, **dict.fromkeys(programs, "echo /absent"))
     with pytest.raises(ToolchainMissing) as caught:
         build_environment(project, **machine)
-    _, _, typed = caught.value.message.partition("; type: ")
+    typed = caught.value.command
+    assert caught.value.message.endswith(f"; type: {typed}")
     assert typed.count(" && ") == len(commands) - 1
     assert [command for command in commands if command not in typed] == []
 

@@ -24,7 +24,15 @@ class BadProject(ProjectError):
 
 
 class ToolchainMissing(ProjectError):
-    """A program that builds is not here."""
+    """A program that builds is not here.
+
+    Attributes:
+        command: installs it.
+    """
+
+    def __init__(self, message: str, command: str) -> None:
+        super().__init__(message)
+        self.command = command
 
 
 class BuildFailed(ProjectError):

@@ -74,9 +74,8 @@ def build_environment(
         commands.append(f"npm ci --prefix {shlex.quote(str(project.directory))}")
     if commands:
         names = ", ".join(part.program for part in missing) or "componentize-qjs"
-        raise ToolchainMissing(
-            f"not found here, and needed to build it: {names}; type: {' && '.join(commands)}"
-        )
+        command = " && ".join(commands)
+        raise ToolchainMissing(f"not found here, and needed to build it: {names}; type: {command}", command)
     return kept
 
 

@@ -12,7 +12,7 @@ from orchestrator.domain.egress.patterns import HostPattern
 JOB_HEADER = "X-Portside-Job"
 GENERATION_HEADER = "X-Portside-Generation"
 # What the log's reader reads; see `orchestrator.adapters.egress.log`.
-LOG_FORMAT = "%{job}note %>ru %Ss/%03>Hs %<a %>st %<st %tr %err_code"
+LOG_FORMAT = "%{job}note %.300>ru %Ss/%03>Hs %<a %>st %<st %tr %err_code"
 # Pages that squid has, by whose names it says in an answer and in the log why it refused.
 CLOSED = "ERR_CONFLICT_HOST"
 UNRESOLVED = "ERR_DNS_FAIL"
@@ -72,7 +72,9 @@ def _frame(layout: Layout) -> list[str]:
         "pid_filename none",
         "visible_hostname portside",
         f"logformat portside {LOG_FORMAT}",
-        "access_log stdio:/proc/self/fd/1 logformat=portside",
+        # Of jobs alone: whoever else knocks at the port must not fill the log.
+        "acl of_job note job",
+        "access_log stdio:/proc/self/fd/1 logformat=portside of_job",
         "cache_log /dev/null",
         "debug_options ALL,0",
         "coredump_dir none",

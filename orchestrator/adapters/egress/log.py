@@ -19,8 +19,8 @@ def cause_of(error: str) -> Denial:
     return _CAUSES.get(error, "not_reached")
 
 
-def carried(line: str) -> Carried | None:
-    """The connection that a line tells of; None for what no job asked for.
+def carried(line: str) -> Carried:
+    """The connection that a line tells of.
 
     Raises:
         ValueError: it is not in the format that the configuration sets.
@@ -29,8 +29,6 @@ def carried(line: str) -> Carried | None:
     if len(fields) != _FIELDS:
         raise ValueError(f"{len(fields)} fields")
     job_id, target, outcome, address, sent, received, duration, error = fields
-    if job_id == _UNNAMED:
-        return None
     host, _, port = target.rpartition(":")
     made = outcome.endswith("/200")
     return Carried(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import pwd
 import shutil
@@ -15,6 +16,7 @@ from orchestrator.ports.egress import ProxyFailed
 
 _PLACES = "/usr/sbin:/usr/local/sbin:/sbin"
 _WORKER_USER = "proxy"  # whom squid becomes when root starts it; Debian's package sees to it
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where squid puts it
 _MAX_LINE = 64 * 1024
 _LAST_WORDS = 500
 
@@ -45,6 +47,11 @@ class SquidProcess:
         return self._directory / "squid.log"
 
     @property
+    def service(self) -> str:
+        """Its name among this machine's squids, which else would take each other's shared memory."""
+        return f"portside{hashlib.sha256(str(self._directory).encode()).hexdigest()[:12]}"
+
+    @property
     def _pid_file(self) -> Path:
         return self._directory / "squid.pid"
 
@@ -63,6 +70,7 @@ class SquidProcess:
             ProxyFailed: it can't be started.
         """
         self._end_leftover()
+        self._forget_shared_memory()
         reading, writing = os.pipe()
         try:
             if os.geteuid() == 0:
@@ -72,6 +80,8 @@ class SquidProcess:
                     self._binary,
                     "-N",
                     "-d0",
+                    "-n",
+                    self.service,
                     "-f",
                     str(self._directory / "squid.conf"),
                     stdin=asyncio.subprocess.DEVNULL,
@@ -113,6 +123,12 @@ class SquidProcess:
             with suppress(ProcessLookupError):
                 self._process.kill()
             await self._process.wait()
+            self._forget_shared_memory()
+
+    def _forget_shared_memory(self) -> None:
+        for file in _SHARED_MEMORY.glob(f"{self.service}-*.shm"):
+            with suppress(OSError):
+                file.unlink()
 
     def close(self) -> None:
         """Let go of its log, after the last line was read."""

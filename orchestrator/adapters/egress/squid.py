@@ -21,6 +21,7 @@ from orchestrator.adapters.egress.configuration import (
     configuration,
 )
 from orchestrator.adapters.egress.log import carried, cause_of
+from orchestrator.adapters.egress.own_addresses import own_networks
 from orchestrator.adapters.egress.process import SquidProcess, find_squid
 from orchestrator.domain.egress.addresses import Network, closed_networks
 from orchestrator.domain.egress.patterns import HostPattern
@@ -196,7 +197,7 @@ class SquidProxy:
     async def _write(self, process: SquidProcess) -> str:
         """Write the configuration; answers its name."""
         settings, generation = self._settings, secrets.token_hex(8)
-        layout = Layout(self._port, closed_networks(settings.opened), settings.nameservers)
+        layout = Layout(self._port, closed_networks(settings.opened, own_networks()), settings.nameservers)
         text = configuration(layout, self._jobs, generation)
         try:
             await asyncio.to_thread(process.write, text)
@@ -234,9 +235,7 @@ class SquidProxy:
     async def _follow(self, process: SquidProcess) -> None:
         async for line in process.lines():
             try:
-                told = carried(line)
-                if told is not None:
-                    await self._tell(told)
+                await self._tell(carried(line))
             except Exception:  # noqa: BLE001 - squid waits for its log to be read, and all jobs for squid
                 _log.exception("egress_line_not_told", line=line[:500])
 

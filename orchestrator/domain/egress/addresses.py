@@ -51,21 +51,32 @@ _NEVER_6 = ("fd00:ec2::254/128", "fd00:ec2::23/128", "fd20:ce::254/128")
 _MAPPED = IPv6Network("::ffff:0:0/96")
 
 
-def closed_networks(opened: Iterable[Network] = ()) -> tuple[Network, ...]:
-    """Every network that is closed to jobs, but for those that the operator opened; no two overlap."""
-    holes_4: list[IPv4Network] = []
-    holes_6 = [_MAPPED]
-    for one in opened:
-        if isinstance(one, IPv4Network):
-            holes_4.append(one)
-        else:
-            holes_6.append(one)
-    four = _without((IPv4Network(one) for one in _CLOSED_4), holes_4)
-    six = _without((IPv6Network(one) for one in _CLOSED_6), holes_6)
+def closed_networks(opened: Iterable[Network] = (), own: Iterable[Network] = ()) -> tuple[Network, ...]:
+    """Every network that is closed to jobs; no two overlap.
+
+    Args:
+        opened: by the operator.
+        own: addresses of this machine, which are closed too: what listens on them is not meant for jobs.
+    """
+    holes_4, holes_6 = _by_family(opened)
+    own_4, own_6 = _by_family(own)
+    four = _without((*(IPv4Network(one) for one in _CLOSED_4), *own_4), holes_4)
+    six = _without((*(IPv6Network(one) for one in _CLOSED_6), *own_6), [_MAPPED, *holes_6])
     return (
         *collapse_addresses([*four, *(IPv4Network(one) for one in _NEVER_4)]),
         *collapse_addresses([*six, *(IPv6Network(one) for one in _NEVER_6)]),
     )
+
+
+def _by_family(networks: Iterable[Network]) -> tuple[list[IPv4Network], list[IPv6Network]]:
+    four: list[IPv4Network] = []
+    six: list[IPv6Network] = []
+    for one in networks:
+        if isinstance(one, IPv4Network):
+            four.append(one)
+        else:
+            six.append(one)
+    return four, six
 
 
 def parse_networks(text: str) -> tuple[Network, ...]:

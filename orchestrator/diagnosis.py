@@ -15,7 +15,7 @@ from container.adapters.docker.discovery import discover
 from container.adapters.docker.engine import DockerEngine
 from container.adapters.docker.packages import install_docker
 from container.adapters.docker.private_daemon import PrivateDaemon
-from container.engine.errors import EngineError
+from container.engine.errors import EngineError, RuntimeUnknown
 from container.engine.sandbox import WorkerStart
 from orchestrator.adapters.egress.squid import SquidProxy
 from orchestrator.domain.model_choice import NoModelChosen, resolve_model
@@ -23,7 +23,7 @@ from orchestrator.home import prepare_home
 from orchestrator.ports.egress import Carried, ProxyFailed
 from orchestrator.ports.errors import StoreError
 from orchestrator.ports.models import ModelError
-from orchestrator.probe import probe
+from orchestrator.probe import Expected, probe
 from orchestrator.settings import Settings
 from orchestrator.wiring import base, engines
 from orchestrator.wiring.egress import squid_settings
@@ -120,13 +120,20 @@ async def _engine(settings: Settings) -> AsyncIterator[Finding]:
     engine = engines.engine_at(settings, found.endpoint)
     try:
         about = await engine.describe()
-        yield _good("engine", f"{about.name} {about.version} at {about.endpoint} (from {found.source})")
+        seen = (
+            f"{about.name} {about.version} at {about.endpoint} (from {found.source}), runtime {about.runtime}"
+        )
+        yield _good("engine", seen)
         for limit, why in about.unenforced.items():
             yield Finding("limits", Verdict.NOTE, f"{limit} is not enforced: {why}")
         for note in about.notes:
             yield Finding("isolation", Verdict.NOTE, note)
         async for finding in _image_and_sandbox(settings, engine):
             yield finding
+    except RuntimeUnknown as error:
+        yield _bad(
+            "runtime", error.message, "unset PORTSIDE_SANDBOX_RUNTIME, or give the engine this runtime"
+        )
     except EngineError as error:
         yield _bad("engine", error.message, "look at the engine's log")
     finally:
@@ -149,7 +156,12 @@ async def _image_and_sandbox(settings: Settings, engine: DockerEngine) -> AsyncI
             older = f"{len(status.stale)} older ones take room; remove them: portside image prune"
             yield Finding("image", Verdict.NOTE, older)
     try:
-        facts = await probe(engine, start)
+        bounded = "disk_bytes" not in (await engine.describe()).unenforced
+        expected = Expected(
+            settings.disk_bytes if bounded else None,
+            filtered=settings.sandbox_runtime != "runsc",  # it answers system calls itself
+        )
+        facts = await probe(engine, start, expected)
     except (EngineError, OSError) as error:
         yield _bad(
             "sandbox", f"a container of {start.image} told nothing: {error}", "look at the engine's log"

@@ -45,20 +45,32 @@ def ours():
 def tcp(host, port):
     socket.create_connection((host, int(port)), timeout=3).close()
 
+def udp(host, port):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
+        out.sendto(b"hello", (host, int(port)))
+
 def writes(path):
     with open(path, "x"):
         os.unlink(path)
 
-def status(name):
+def status(name, missing=None):
     with open("/proc/self/status") as lines:
-        return next(line.split()[1] for line in lines if line.startswith(name + ":"))
+        return next((line.split()[1] for line in lines if line.startswith(name + ":")), missing)
+
+room = os.statvfs("/workspace")
 
 print(json.dumps({
     "socket": word(ours),
     "tcp": [word(lambda: tcp(host, sys.argv[3])) for host in [*sys.argv[2].split(","), "192.0.2.1"]],
     "dns": word(lambda: socket.getaddrinfo("example.com", 80)),
     "interfaces": [name for _, name in socket.if_nameindex()],
+    "udp": word(lambda: udp(sys.argv[2].split(",")[0], sys.argv[3])),
+    "raw": word(lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP).close()),
     "root": word(lambda: writes("/.portside-probe")),
+    "disk": [room.f_blocks * room.f_frsize, room.f_files],
+    "engine": [name for name in ("docker.sock", "podman/podman.sock") if os.path.exists("/run/" + name)],
+    "seccomp": status("Seccomp", "0"),
+    "kernel": os.uname().release,
     "uid": os.getuid(),
     "capabilities": [status(name) for name in ("CapPrm", "CapEff", "CapBnd")],
 }))
@@ -74,7 +86,24 @@ class Fact:
     fix: str = ""
 
 
-async def probe(engine: SandboxEngine, start: WorkerStart) -> dict[str, Fact]:
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a sandbox of this engine should have.
+
+    Attributes:
+        disk_bytes: of its workspace at most; None where it is not bounded.
+        filtered: its system calls pass a seccomp filter.
+    """
+
+    disk_bytes: int | None = None
+    filtered: bool = True
+
+
+async def probe(
+    engine: SandboxEngine,
+    start: WorkerStart,
+    expected: Expected = Expected(),
+) -> dict[str, Fact]:
     """Start a sandbox with a socket of ours and let it tell what it sees.
 
     It also tries to connect to a listener on this host, which answers: what is denied is denied by the box.
@@ -100,7 +129,7 @@ async def probe(engine: SandboxEngine, start: WorkerStart) -> dict[str, Fact]:
             socket_dir=directory,
             deadline_s=_DEADLINE_S,
         )
-        return facts_of(await _told(engine, spec))
+        return facts_of(await _told(engine, spec), expected)
     finally:
         listener.close()
         await sockets.close(name)
@@ -123,8 +152,11 @@ async def _told(engine: SandboxEngine, spec: SandboxSpec) -> dict[str, Any]:
         raise EngineError(f"the probe broke: {words.strip()[-500:] or 'it said nothing'}") from error
 
 
-def facts_of(told: dict[str, Any]) -> dict[str, Fact]:
+def facts_of(told: dict[str, Any], expected: Expected = Expected()) -> dict[str, Fact]:
     """What the probe's own account means."""
+    unreachable = {"ENETUNREACH", "EHOSTUNREACH"}
+    size, files = told["disk"]
+    bounded = expected.disk_bytes is None or size <= expected.disk_bytes
     capabilities = [int(one, 16) for one in told["capabilities"]]
     return {
         "socket": Fact(
@@ -133,12 +165,32 @@ def facts_of(told: dict[str, Any]) -> dict[str, Fact]:
             "use a local engine: sockets of this host do not reach into a virtual machine or a remote engine",
         ),
         "egress": Fact(
-            set(told["tcp"]) <= {"ENETUNREACH", "EHOSTUNREACH"} and set(told["interfaces"]) <= {"lo"},
-            f"TCP outside: {', '.join(told['tcp'])}; interfaces: {', '.join(told['interfaces'])}",
+            {*told["tcp"], told["udp"]} <= unreachable
+            and told["raw"] != "reached"
+            and set(told["interfaces"]) <= {"lo"},
+            f"TCP outside: {', '.join(told['tcp'])}; UDP: {told['udp']}; raw packets: {told['raw']}; "
+            f"interfaces: {', '.join(told['interfaces'])}",
             _NO_EGRESS,
         ),
         "dns": Fact(told["dns"] != "reached", f"a name outside: {told['dns']}", _NO_EGRESS),
-        "root": Fact(told["root"] == "EROFS", f"writing to the root: {told['root']}", _NOT_SEALED),
+        "root": Fact(
+            told["root"] in {"EROFS", "EACCES"}, f"writing to the root: {told['root']}", _NOT_SEALED
+        ),
+        "engine sockets": Fact(
+            not told["engine"], f"{', '.join(told['engine']) or 'none'} inside", _NOT_SEALED
+        ),
+        "disk": Fact(
+            bounded,
+            f"a workspace has {size / 1024**3:.1f} GiB and {files} files"
+            f"{'' if expected.disk_bytes else ', shared with everything on the engine'}",
+            "remove volumes of that name on the engine, or set PORTSIDE_DISK_BYTES=0 to go without a bound",
+        ),
+        "filter": Fact(
+            told["seccomp"] == "2" or not expected.filtered,
+            f"system calls are {'filtered' if told['seccomp'] == '2' else 'not filtered'}; "
+            f"the kernel says it is {told['kernel']}",
+            "use an engine with seccomp",
+        ),
         "user": Fact(told["uid"] == 1000, f"runs as uid {told['uid']}", _NOT_SEALED),
         "capabilities": Fact(
             not any(capabilities),

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 import httpx
@@ -22,7 +22,6 @@ from tool_registry.tool import Tool
 from worker.archive import unpack
 from worker.changes import Baseline, Patch
 from worker.client import WorkerClient
-from worker.command.session import CommandSession, CommandSettings
 from worker.egress.line import EgressLine
 from worker.egress.proxy import EgressProxy
 from worker.errors import WorkspaceError, job_is_over
@@ -36,6 +35,9 @@ from worker.session import Session, SessionSettings
 from worker.settings import Settings
 from worker.token import Token, keep_fresh, read_token
 from worker.tools.environment import child_environment
+
+if TYPE_CHECKING:
+    from worker.command.session import CommandSession
 
 _LEAST_FINISH_S = 60.0
 _FLUSH_S = 5.0
@@ -202,6 +204,9 @@ class HostedWorker:
     ) -> Session | CommandSession:
         settings = self._settings
         if job.command is not None:
+            # a third of what the worker has to load, and most jobs have no command
+            from worker.command.session import CommandSession, CommandSettings
+
             assert self._line is not None
             return CommandSession(
                 job,

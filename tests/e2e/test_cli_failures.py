@@ -221,5 +221,5 @@ def test_doctor_finds_a_machine_that_is_ready(command_line: CommandLine) -> None
     assert ran.exit_code == 0, found
     # Squid is for those who allow hosts: all else is ready without it.
     good = {one["check"] for one in found["findings"] if one["verdict"] == "good"} - {"allowed hosts"}
-    inside = {"socket", "egress", "dns", "root", "user", "capabilities"}
+    inside = {"socket", "egress", "dns", "root", "engine sockets", "disk", "filter", "user", "capabilities"}
     assert good == inside | {"home", "engine", "image", "database", "model", "mcp good", "wasm"}

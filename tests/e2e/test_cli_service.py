@@ -25,6 +25,11 @@ turns:
   - call: [{tool: write_file, arguments: {path: made.txt, content: "made\\n"}}]
   - call: [{tool: finish, arguments: {success: true, summary: done}}]
 """
+PAUSES = """
+turns:
+  - call: [{tool: shell, arguments: {command: "sleep 6"}}]
+  - call: [{tool: finish, arguments: {success: true, summary: done}}]
+"""
 WAITS = """
 turns:
   - call: [{tool: shell, arguments: {command: "sleep 200", timeout_s: 250}}]
@@ -36,6 +41,7 @@ turns:
 def scripts(tmp_path: Path) -> Path:
     (tmp_path / "writes.yaml").write_text(WRITES)
     (tmp_path / "waits.yaml").write_text(WAITS)
+    (tmp_path / "pauses.yaml").write_text(PAUSES)
     return tmp_path
 
 
@@ -265,3 +271,33 @@ def stop(command: str) -> None:
             return
         assert time.monotonic() < deadline_s, "the service did not end"
         os.sched_yield()
+
+
+def test_a_timeline_is_followed_and_goes_on_without_a_gap_over_a_restart(
+    command_line: CommandLine, scripts: Path
+) -> None:
+    """BR-098, BR-107: `logs --follow` and `attach` show the same, from the first event to the last."""
+    model = f"scripted:{scripts / 'pauses.yaml'}"
+    with serving(command_line):
+        job_id = read(command_line, "run", "wait", "--model", model, "--detach")["job"]["id"]
+        follower = command_line.start("jobs", "logs", job_id, "--follow", "--json")
+        assert follower.stdout is not None
+        while '"tool_use"' not in (line := follower.stdout.readline()):
+            assert line
+        before = _timeline(command_line, job_id)
+        follower.kill()
+        follower.communicate()
+    with serving(command_line):
+        attached = command_line.run("jobs", "attach", job_id, "--json")
+        assert attached.exit_code == 0, attached.out + attached.err
+        whole = [line["event"] for line in attached.lines if "event" in line]
+    assert [event["position"] for event in whole] == list(range(1, len(whole) + 1))
+    assert whole[: len(before)] == before
+    assert whole[-1]["data"]["state"] == "completed"
+    assert _timeline(command_line, job_id) == whole
+
+
+def _timeline(command_line: CommandLine, job_id: str) -> list[Any]:
+    ran = command_line.run("jobs", "logs", job_id, "--json")
+    assert ran.exit_code == 0, ran.out + ran.err
+    return [line["event"] for line in ran.lines]

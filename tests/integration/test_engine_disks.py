@@ -96,6 +96,18 @@ async def test_disks_of_a_killed_launch_are_swept_and_those_in_use_are_not(
     disks.release("portside-fresh-workspace")
 
 
+async def test_disks_whose_folder_was_removed_under_them_are_let_go(bounded: Sandboxes, folder: Path) -> None:
+    """BR-098: a state directory that somebody removed while the orchestrator was dead."""
+    assert isinstance(bounded.engine, DockerEngine)
+    disks = BoundedDisks(folder)
+    device = await asyncio.to_thread(disks.make, "portside-x-state", DiskSize(24 * MIB, 1000))
+    (file,) = _disks_in(folder)
+    await asyncio.to_thread(file.unlink)
+    await bounded.engine.sweep()
+    backing = Path("/sys/block") / device.name / "loop" / "backing_file"
+    assert not backing.exists() or str(file) not in await asyncio.to_thread(backing.read_text)
+
+
 async def test_without_room_on_the_host_a_launch_says_so(docker_endpoint: str, worker_image: str) -> None:
     """BR-106: the orchestrator's own disk is full."""
     full = Sandboxes(DockerEngine(docker_endpoint, disks=BoundedDisks(Path("/proc/self"))), worker_image)

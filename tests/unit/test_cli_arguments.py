@@ -16,7 +16,7 @@ from orchestrator.cli.mcp_commands import server_entry
 from orchestrator.cli.output import Output
 from orchestrator.cli.run_command import chosen_model, parse_size
 from orchestrator.cli.tools_commands import read_arguments
-from orchestrator.probe import facts_of
+from orchestrator.probe import Expected, facts_of
 
 IDS = ["01a2-0001-aaaa", "01a2-0002-bbaa", "01b3-0003-cccc"]
 
@@ -121,7 +121,13 @@ SEALED: dict[str, Any] = {
     "tcp": ["ENETUNREACH", "ENETUNREACH"],
     "dns": "gaierror",
     "interfaces": ["lo"],
+    "udp": "ENETUNREACH",
+    "raw": "EPERM",
     "root": "EROFS",
+    "disk": [2**30, 65_536],
+    "engine": [],
+    "seccomp": "2",
+    "kernel": "6.1",
     "uid": 1000,
     "capabilities": ["0000000000000000"] * 3,
 }
@@ -140,14 +146,23 @@ def test_a_sealed_box_is_good_in_every_respect() -> None:
         ({"interfaces": ["lo", "eth0"]}, "egress"),
         ({"dns": "reached"}, "dns"),
         ({"root": "reached"}, "root"),
+        ({"udp": "reached"}, "egress"),
+        ({"raw": "reached"}, "egress"),
+        ({"engine": ["docker.sock"]}, "engine sockets"),
+        ({"disk": [2**31, 1000]}, "disk"),
+        ({"seccomp": "0"}, "filter"),
         ({"uid": 0}, "user"),
         ({"capabilities": ["0", "0", "00000000a80425fb"]}, "capabilities"),
     ],
 )
 def test_each_leak_is_found_and_has_a_fix(change: dict[str, Any], bad: str) -> None:
-    facts = facts_of(SEALED | change)
+    facts = facts_of(SEALED | change, Expected(disk_bytes=2**30))
     assert [name for name, fact in facts.items() if not fact.good] == [bad]
     assert facts[bad].fix
+
+
+def test_in_gvisor_no_filter_is_missed() -> None:
+    assert facts_of(SEALED | {"seccomp": "0"}, Expected(filtered=False))["filter"].good
 
 
 def test_the_command_line_starts_without_the_orchestrator() -> None:

@@ -15,13 +15,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from container.adapters.docker.loop_device import attach, attached, can_attach, detach
+from container.adapters.docker.loop_device import attach, attached, attached_to_removed, can_attach, detach
 from container.engine.errors import EngineError
 
 _TOOLS = ("mke2fs", "debugfs")
 _ADMIN_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
 _SUFFIX = ".ext4"
 _TEMPLATE = "template-"
+_SANDBOX = "portside-"
 _LEAST_FREE_BYTES = 256 * 1024**2
 _ABANDONED_S = 600.0
 _OWNER = 1000
@@ -78,7 +79,12 @@ class BoundedDisks:
         file.unlink(missing_ok=True)
 
     def sweep(self, used: Collection[str]) -> None:
-        """Remove what a killed process left: of no name in use, and made more than ten minutes ago."""
+        """Remove what a killed process left: of no name in use, and made more than ten minutes ago.
+
+        Also lets go of files that were removed with their folder; a device in use stays until it is not.
+        """
+        for device in attached_to_removed(_SANDBOX, _SUFFIX):
+            detach(device)
         if not self._folder.is_dir():
             return
         with tempfile.NamedTemporaryFile(dir=self._folder) as fresh:

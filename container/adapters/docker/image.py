@@ -89,6 +89,7 @@ class WorkerImage:
         self._libraries = Libraries(cache_dir)
         self._base = base
         self._sources = sources or Sources.here()
+        self._digests: dict[str, str] = {}
 
     async def status(self) -> ImageStatus:
         """Look, and change nothing."""
@@ -151,7 +152,10 @@ class WorkerImage:
         return (self._base,) if self._base else (DEFAULT_BASE, HOST_BASE)
 
     def _tag(self, base_id: str) -> str:
-        return f"{REPOSITORY}:{self._sources.digest(base_id)}"
+        """What is read once holds: code that changes under a running process is not the code that runs."""
+        if base_id not in self._digests:
+            self._digests[base_id] = self._sources.digest(base_id)
+        return f"{REPOSITORY}:{self._digests[base_id]}"
 
     async def _ensure_base(self, say: Callable[[str], None]) -> tuple[str, str]:
         wanted = self._base or DEFAULT_BASE

@@ -15,6 +15,7 @@ _SYSTEM = Path("/sys/block")
 _MAJOR = 7
 _SET_FILE, _CLEAR_FILE, _GET_FREE = 0x4C00, 0x4C01, 0x4C82
 _TRIES = 64
+_REMOVED = " (deleted)"
 
 
 def can_attach() -> bool:
@@ -52,6 +53,18 @@ def attached(file: Path) -> list[Path]:
     for entry in _SYSTEM.glob("loop*/loop/backing_file"):
         with suppress(OSError):  # let go in this moment
             if entry.read_text().rstrip("\n") == str(file):
+                found.append(Path("/dev") / entry.parts[-3])
+    return found
+
+
+def attached_to_removed(prefix: str, suffix: str) -> list[Path]:
+    """The devices of files that are gone, whose names began and ended like this."""
+    found: list[Path] = []
+    for entry in _SYSTEM.glob("loop*/loop/backing_file"):
+        with suppress(OSError):  # let go in this moment
+            file, gone, _ = entry.read_text().partition(_REMOVED)
+            name = Path(file).name
+            if gone and name.startswith(prefix) and name.endswith(suffix):
                 found.append(Path("/dev") / entry.parts[-3])
     return found
 

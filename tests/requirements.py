@@ -75,6 +75,7 @@ REQUIREMENTS: dict[str, str] = {
     "PD-41": "No component, capabilities file or answer of a guest ends or holds the process.",
     "PD-42": "What a WASM tool's file asks for beyond what was agreed to is not given, and the difference is shown.",
     "PD-50": "The changes of a job whose worker is gone are recovered from its container, once, and safely.",
+    "PD-52": "Killed or full, orchestrator, engine, database and disk cost no acknowledged work; nothing runs twice.",
     "PD-73": "A hostile job gets nowhere and takes no more than its share of memory, processes, CPU and disk.",
     "PD-74": "Sandboxes run in gVisor where it is set; an engine without it is refused at the start.",
     "PD-51": "Changes are applied to a checkout whole or not at all, merged with what changed there, without git too.",

@@ -19,6 +19,7 @@ import anyio
 from worker.git import Git, said
 
 _CHUNK_BYTES = 1024 * 1024
+_COMPARED = ["--cached", "--no-ext-diff", "--no-textconv"]
 # What a killed writer of the file tools leaves: new content not yet in place, old content set aside.
 _RESIDUES = [f".portside-{'[0-9a-f]' * 16}.{end}" for end in ("tmp", "bak")]
 
@@ -91,11 +92,12 @@ class Baseline:
             return self._nothing()
         tree = recorded.read_text(encoding="ascii")
         unreadable = self._add_present()
-        compared = ["--cached", "--no-ext-diff", "--no-textconv", "--find-renames", tree]
-        with self._patch.open("wb") as target:
-            shown = ["--binary", "--full-index", "--no-color", "--src-prefix=a/", "--dst-prefix=b/"]
-            self._git("diff", *shown, *compared, output=target.fileno())
-        names = self._git("diff", "--name-only", "-z", *compared)
+        renames = "--find-renames"
+        self._show(tree, renames)
+        if not self._applies(tree):
+            renames = "--no-renames"
+            self._show(tree, renames)
+        names = self._git("diff", "--name-only", "-z", *_COMPARED, renames, tree)
         by_the_workspace = ["--ignored", "--exclude-per-directory=.gitignore"]
         ignored = self._git("ls-files", "-z", "--others", *by_the_workspace, "--directory")
         size, digest = _digest(self._patch)
@@ -107,6 +109,22 @@ class Baseline:
             tuple(os.fsdecode(name) for name in ignored.split(b"\0")[:20] if name),
             unreadable,
         )
+
+    def _show(self, tree: str, renames: str) -> None:
+        with self._patch.open("wb") as target:
+            shown = ["--binary", "--full-index", "--no-color", "--src-prefix=a/", "--dst-prefix=b/"]
+            self._git("diff", *shown, *_COMPARED, renames, tree, output=target.fileno())
+
+    def _applies(self, tree: str) -> bool:
+        """Whether git takes its own patch: it refuses a link that was moved below where it stood."""
+        if self._patch.stat().st_size == 0:
+            return True
+        index = {"GIT_INDEX_FILE": str(self._git.git_dir / "start.index")}
+        self._git.run("read-tree", tree, environment=index)
+        checked = self._git.run(
+            "apply", "--cached", "--check", str(self._patch.absolute()), environment=index
+        )
+        return checked.returncode == 0
 
     def _add_present(self) -> str:
         """Bring the index up to the workspace; repositories inside it count as plain folders."""

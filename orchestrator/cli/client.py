@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
 
 import httpx
+from anyio.to_thread import run_sync
 from starlette.types import ASGIApp
 
 from orchestrator.cli.failures import CommandFailed
@@ -16,7 +17,6 @@ from orchestrator.settings import Settings
 
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 _PART_BYTES = 16 * 1024 * 1024
-_CHUNK_BYTES = 256 * 1024
 _KNOCK_S = 5.0
 _SILENCE_S = 60.0  # the stream says every ten seconds that it lives
 
@@ -112,9 +112,9 @@ class OperatorClient:
         """A DELETE."""
         await self._json("DELETE", path)
 
-    async def upload(self, path: str, file: Path) -> Any:
-        """PUT a file's bytes as a stream."""
-        return await self._json("PUT", path, content=_chunks(file), timeout=httpx.Timeout(600.0, connect=5.0))
+    async def upload(self, path: str, pieces: Iterator[bytes]) -> Any:
+        """PUT a stream; its pieces are made in another thread."""
+        return await self._json("PUT", path, content=_made(pieces), timeout=httpx.Timeout(600.0, connect=5.0))
 
     async def bytes(self, path: str) -> bytes:
         """A GET's bytes."""
@@ -207,7 +207,6 @@ async def _lines(answer: httpx.Response) -> AsyncIterator[bytes]:
             yield line
 
 
-async def _chunks(file: Path) -> AsyncIterator[bytes]:
-    with file.open("rb") as stream:
-        while chunk := stream.read(_CHUNK_BYTES):
-            yield chunk
+async def _made(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    while piece := await run_sync(next, pieces, b""):
+        yield piece

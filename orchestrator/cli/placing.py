@@ -167,7 +167,6 @@ class Placing:
             )
             file.flush()
             os.fsync(file.fileno())
-        os.sync()  # the new files too: the journal must not outlive them
 
     def _rename(self, changes: Sequence[Change]) -> None:
         (self._folder / _DRAFT).rename(self._folder / _JOURNAL)
@@ -186,7 +185,6 @@ class Placing:
             if os.path.lexists(place):
                 raise CommandFailed(f"{change.path!r} was made meanwhile; nothing was changed. Apply again")
             (self._folder / change.new).rename(place)
-        os.sync()
 
     def _remove_empty(self, changes: Sequence[Change]) -> None:
         """As git does: a folder goes with its last file."""
@@ -252,6 +250,8 @@ def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, place: Path, before: S
     handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o777 if runs else 0o666)
     with source, os.fdopen(handle, "wb") as file:
         shutil.copyfileobj(source, file, _BUFFER_BYTES)
+        file.flush()
+        os.fsync(file.fileno())  # the journal must not outlive it
         if before is not None and stat.S_ISREG(before.mode):
             os.fchmod(file.fileno(), _mode(before.mode, runs=runs))
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from anyio.to_thread import run_sync
 
 from orchestrator.cli.client import ApiProblem, OperatorClient
 from orchestrator.cli.failures import JOB_FAILED
@@ -13,7 +14,7 @@ from orchestrator.cli.output import Output
 from orchestrator.cli.patch import Application, apply_patch, in_words
 from orchestrator.cli.summary import calls_of, calls_table
 from orchestrator.cli.visible import one_line, visible
-from orchestrator.cli.workspace import pack
+from orchestrator.cli.workspace import look_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +37,10 @@ async def launch(client: OperatorClient, request: RunRequest) -> dict[str, Any]:
     """Upload the workspace and accept the job; answers it as the API shows it."""
     body = dict(request.body)
     if request.workspace is not None:
-        with tempfile.TemporaryDirectory(prefix="portside-") as folder:
-            tar = Path(folder) / "workspace.tar"
-            pack(request.workspace, tar, include_git=request.include_git)
-            stored = await client.upload("/api/v1/workspaces", tar)
+        workspace = await run_sync(
+            lambda folder: look_at(folder, include_git=request.include_git), request.workspace
+        )
+        stored = await client.upload("/api/v1/workspaces", workspace.tar())
         body["workspace_sha256"] = stored["sha256"]
     return await client.post("/api/v1/jobs", body)
 

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from orchestrator.errors import EgressFailed, EgressRefused, ModelFailed
-from orchestrator.ports.errors import OwnerMissing, StoreUnavailable
+from orchestrator.ports.errors import OwnerMissing, StoreFull, StoreUnavailable
 from tool_registry.errors import CallError, PortsideError, ToolNotHosted
 from worker.protocol.problems import MEDIA_TYPE, STATUS, Problem, ProblemError
 
@@ -51,6 +51,8 @@ def problem_of(error: PortsideError | StoreUnavailable | OwnerMissing) -> dict[s
     """The problem that stands for an error, as a JSON object."""
     if isinstance(error, StoreUnavailable):
         detail = "the database does not answer; try again"
+        if isinstance(error, StoreFull):
+            detail = "the disk is full, and nothing can be stored; make room under the state directory"
         return problem("internal", detail, status=503, retryable=True, retry_after_s=1.0)
     if isinstance(error, OwnerMissing):
         return problem("job_not_active", "the job was removed; its worker stops")

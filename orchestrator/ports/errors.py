@@ -2,6 +2,7 @@
 
 StoreError              also by itself: the database is damaged, or there is none; no usable master key
 ├── StoreUnavailable    the database does not answer or is locked; retryable
+│   └── StoreFull       there is no room on its disk
 ├── AlreadyExists       the identifier is taken
 ├── OwnerMissing        what the new row belongs to, such as its job, is not there
 └── SchemaTooNew        a newer Portside migrated the database
@@ -16,6 +17,10 @@ class StoreError(Exception):
 
 class StoreUnavailable(StoreError):
     """The database does not answer in time."""
+
+
+class StoreFull(StoreUnavailable):
+    """There is no room on the store's disk; what was stored before is there."""
 
 
 class AlreadyExists(StoreError):

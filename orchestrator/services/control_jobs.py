@@ -12,7 +12,7 @@ from orchestrator.domain.network.confirmations import Confirmation, asked
 from orchestrator.domain.network.identities import AgentName, InstanceId, NetworkName
 from orchestrator.domain.network.refusals import Refusal, not_found
 from orchestrator.domain.network.rights import Right
-from orchestrator.errors import BadRequest, Conflict
+from orchestrator.errors import BadRequest, Conflict, EgressUnavailable
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.network import NetworkStore
 from orchestrator.ports.representatives import ConfirmationStore
@@ -180,7 +180,7 @@ class ControlJobs:
     async def _created(self, spec: JobSpec) -> Job:
         try:
             return await self._jobs.create(spec)
-        except BadRequest as error:
+        except (BadRequest, EgressUnavailable) as error:
             raise Refused(Refusal("not_launched", error.message)) from None
 
     async def _prompted(

@@ -13,7 +13,7 @@ from orchestrator.domain.network.agents import AgentDefinition
 from orchestrator.domain.network.identities import AgentName, NetworkName
 from orchestrator.domain.network.launches import AgentLaunch
 from orchestrator.domain.network.tasks import HistoryEntry, TaskChange
-from orchestrator.errors import BadRequest
+from orchestrator.errors import BadRequest, EgressUnavailable
 from orchestrator.ports.errors import AlreadyExists
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.network import NetworkReader, NetworkStore, NetworkTransaction
@@ -172,7 +172,7 @@ class Autostart:
             await self._jobs.create(
                 launched_as(spec, agent.launch, self._rules.default_model()), job_id=wanted.job_id
             )
-        except BadRequest as error:
+        except (BadRequest, EgressUnavailable) as error:
             await self._note(network, agent.name, wanted.job_id, failure=error.message)
         except AlreadyExists:
             await self._note(network, agent.name, wanted.job_id)

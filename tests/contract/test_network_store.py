@@ -552,3 +552,30 @@ async def test_a_name_that_is_asked_for_twice_at_once_is_one_agent(store: Networ
     made = await together(8, lambda _: world.service.ensure_agent("local", "Blue"))
     assert {one.name for one in made} == {"blue"}
     assert len(await store.read(HERE, lambda reader: reader.definitions())) == 1
+
+
+async def test_what_happened_lately_is_told_newest_first(store: NetworkStore):
+    """PD-44: what representatives see of a network: messages, changes of tasks, and who wrote to whom."""
+    world = World(store)
+    a, b = await world.instance("a1", "a"), await world.instance("b1", "b")
+    await a("ask", body="1", toAgent="b")
+    world.clock.advance(1)
+    await b("ask", body="2", toAgent="a")
+    made = (await a("delegate", objective="?", toAgent="b"))["task"]["task_id"]
+    world.clock.advance(1)
+    await b("task_update", taskId=made, status="accepted")
+    await store.change(NetworkName("other"), lambda tx: tx.create(START))
+
+    def look(reader: NetworkReader) -> tuple[list[str], list[tuple[str, str]], list[tuple[str, str]]]:
+        return (
+            [one.body for one in reader.recent_messages(10)],
+            [(task, entry.state.value) for task, entry in reader.recent_changes(10)],
+            [(sender, to) for sender, to in reader.recent_traffic(10)],
+        )
+
+    messages, changes, traffic = await store.read(HERE, look)
+    assert messages == ["2", "1"]
+    assert changes == [(made, "accepted"), (made, "offered")]
+    assert traffic == [("b", "a"), ("a", "b")]
+    assert await store.read(NetworkName("other"), look) == ([], [], [])
+    assert await store.read(HERE, lambda reader: len(reader.recent_traffic(1))) == 1

@@ -104,6 +104,10 @@ async def test_open_confirmations_are_the_unused_ones_that_still_live(
     await confirmations.change("c4", lambda one: replace(one, confirmed_at=START, used_at=START))
     assert [one.id for one in await confirmations.open(START)] == ["c2", "c1"]
     assert timedelta(minutes=10) == LIFETIME
+    assert await confirmations.change("c3", lambda one: one.confirmed(START)) is None
+    await confirmations.change("c2", lambda one: one.confirmed(START))
+    late = START + timedelta(seconds=1)
+    assert await confirmations.change("c2", lambda one: one.used(late)) is None
 
 
 async def test_the_channel_is_told_from_old_to_new(channel: ChannelStore) -> None:

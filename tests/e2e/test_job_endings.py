@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import io
-import json
-import subprocess
-import tarfile
-import threading
-import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 
 from tests.support.command_line import CommandLine
+from tests.support.service import ended, serving
 
 pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(300)]
 
@@ -67,80 +58,6 @@ turns:
     call: [{tool: write_file, arguments: {path: after.txt, content: "after\\n"}}]
   - call: [{tool: finish, arguments: {success: true, summary: went on}}]
 """
-
-
-class Service:
-    """A `portside serve` of one home, and its API."""
-
-    def __init__(self, command_line: CommandLine) -> None:
-        self._command_line = command_line
-        self._process: subprocess.Popen[str] | None = None
-
-    def start(self) -> None:
-        self._process = self._command_line.start("serve", "--json")
-        assert self._process.stdout is not None
-        assert "listening" in json.loads(self._process.stdout.readline() or "{}")
-
-    def kill(self) -> None:
-        """As kill -9 does."""
-        assert self._process is not None
-        self._process.kill()
-        self._process.communicate(timeout=30)
-
-    def stop(self) -> None:
-        assert self._process is not None
-        if self._process.poll() is None:
-            self._process.terminate()
-            self._process.communicate(timeout=60)
-
-    def ask(self, method: str, path: str, body: Any = None, content: bytes | None = None) -> Any:
-        home = self._command_line.home
-        transport = httpx.HTTPTransport(uds=str(home / "api.sock"))
-        token = (home / "operator.token").read_text().strip()
-        with httpx.Client(transport=transport, base_url="http://portside", timeout=30) as http:
-            headers = {"Authorization": f"Bearer {token}"}
-            answer = http.request(method, f"/api/v1/{path}", json=body, content=content, headers=headers)
-        assert answer.is_success, answer.text
-        return answer.json() if "json" in answer.headers["content-type"] else answer.text
-
-    def upload(self, **files: str) -> str:
-        """A workspace of these files; answers its sha256."""
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w") as tar:
-            for name, text in files.items():
-                info = tarfile.TarInfo(name)
-                info.size = len(text)
-                tar.addfile(info, io.BytesIO(text.encode()))
-        return self.ask("PUT", "workspaces", content=packed.getvalue())["sha256"]
-
-    def run(self, script: Path, **asked: Any) -> str:
-        return self.ask("POST", "jobs", {"task": "t", "model": f"scripted:{script}", **asked})["id"]
-
-    def until(
-        self, job_id: str, holds: Callable[[dict[str, Any]], bool], within_s: float = 90.0
-    ) -> dict[str, Any]:
-        end = time.monotonic() + within_s
-        while not holds(job := self.ask("GET", f"jobs/{job_id}")):
-            assert time.monotonic() < end, job
-            threading.Event().wait(0.05)  # another process has no event to wait for
-        return job
-
-    def events(self, job_id: str, kind: str) -> list[dict[str, Any]]:
-        return [one["data"] for one in self.ask("GET", f"jobs/{job_id}/events") if one["type"] == kind]
-
-
-def ended(job: dict[str, Any]) -> bool:
-    return job["finished_at"] is not None
-
-
-@contextmanager
-def serving(command_line: CommandLine) -> Generator[Service]:
-    service = Service(command_line)
-    service.start()
-    try:
-        yield service
-    finally:
-        service.stop()
 
 
 def script(tmp_path: Path, text: str) -> Path:
@@ -222,8 +139,8 @@ def test_a_job_whose_worker_crashes_ends_with_the_signal_s_name(
         job_id = service.run(crashes, workspace_sha256=workspace)
         job = service.until(job_id, ended, within_s=60)
         assert (job["state"], job["reason"]) == ("failed", f"{reason}; its changes were recovered")
-        last = service.events(job_id, "status")[-1]
-        assert (last["state"], last["message"]) == ("failed", job["reason"])
+        service.until(job_id, lambda _: service.events(job_id, "status")[-1]["state"] == "failed")
+        assert service.events(job_id, "status")[-1]["message"] == job["reason"]
         diff = service.ask("GET", f"jobs/{job_id}/diff")
         assert [line for line in diff.splitlines() if line.startswith(("+", "-", "diff"))] == RECOVERED
     assert command_line.containers() == []

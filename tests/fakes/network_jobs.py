@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from orchestrator.domain.jobs import Job, JobId, JobSpec, JobState
-from orchestrator.errors import BadRequest
+from orchestrator.errors import BadRequest, EgressUnavailable
 from orchestrator.ports.errors import AlreadyExists
 from tests.support.networks import START
 
@@ -15,12 +15,13 @@ class FakeJobs:
     """`JobMaker`.
 
     Attributes:
-        refuses: what every new job is refused with; "" accepts.
+        refuses: what every new job is refused with, as a `refusal`; "" accepts.
     """
 
     def __init__(self) -> None:
         self.jobs: dict[str, Job] = {}
         self.refuses = ""
+        self.refusal: type[BadRequest | EgressUnavailable] = BadRequest
 
     async def list(self, *, states: Collection[JobState] | None = None, limit: int = 100) -> list[Job]:
         """Jobs in these states."""
@@ -33,7 +34,7 @@ class FakeJobs:
     async def create(self, spec: JobSpec, *, job_id: str | None = None) -> Job:
         """Accept a job."""
         if self.refuses:
-            raise BadRequest(self.refuses)
+            raise self.refusal(self.refuses)
         name = job_id or f"job-{len(self.jobs)}"
         if name in self.jobs:
             raise AlreadyExists("job")

@@ -74,6 +74,25 @@ async def test_agents_ask_answer_delegate_and_claim_as_jobs_do(service: Wired, m
         assert refused.value.code == "claim_conflict"
 
 
+async def test_agents_find_ask_and_answer_one_another_by_the_collaboration_tools(service: Wired) -> None:
+    """One agent at the discovery and the communication endpoint, the other as a full member."""
+    async with (
+        agent(service, "boss", "/mcp/discovery") as seeker,
+        agent(service, "boss", "/mcp/communication") as boss,
+        agent(service, "helper") as helper,
+    ):
+        poems = {"name": "translate German poems", "description": "German poetry into English verse"}
+        await helper("network_register_capabilities", capabilities=[poems])
+        found = await seeker("search_for_agents", query="translate a German poem into English")
+        assert [one["agent_id"] for one in found["results"]] == ["helper"]
+        late = await boss("send_collaboration_request", target_agent_id="helper", task="a poem", timeout=1)
+        assert (late["success"], late["error"]) == (False, "timeout")
+        (item,) = (await helper("network_inbox"))["items"]
+        await helper("network_reply", threadId=item["thread_id"], body="a verse")
+        result = await boss("check_collaboration_result", request_id=late["request_id"])
+        assert (result["status"], result["response"]) == ("completed_late", "a verse")
+
+
 async def test_an_inbox_call_confirms_what_the_earlier_ones_were_handed(service: Wired) -> None:
     """Receipt over MCP is proven by the next `network_inbox`, and by nothing else."""
     async with agent(service, "boss") as boss, agent(service, "helper") as helper:

@@ -237,6 +237,20 @@ async def test_a_file_that_became_a_directory_and_back(
     assert tree(applied(patch, before)) == tree(workspace)
 
 
+async def test_a_link_that_moved_below_where_it_stood_makes_a_patch_that_git_takes(
+    baseline: Baseline, workspace: Path, tmp_path: Path
+) -> None:
+    """As a rename git would refuse it: "beyond a symbolic link"."""
+    (workspace / "u").symlink_to("nowhere")
+    before = tmp_path / "before"
+    shutil.copytree(workspace, before, symlinks=True)
+    await baseline.take()
+    (workspace / "u").unlink()
+    (workspace / "u").mkdir()
+    (workspace / "u" / "a").symlink_to("nowhere")
+    assert tree(applied(await baseline.diff(), before)) == tree(workspace)
+
+
 KILLED_PATCHER = """
 import os, sys
 from pathlib import Path

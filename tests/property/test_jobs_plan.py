@@ -1,4 +1,4 @@
-"""PD-8: what `plan` decides in any world, and that every world it is applied to comes to rest."""
+"""PD-8, PD-50: what `plan` decides in any world, and that every world it is applied to comes to rest."""
 
 from __future__ import annotations
 
@@ -52,6 +52,8 @@ def jobs(draw: st.DrawFn, job_id: str) -> Job:
         cancel_requested_at=at if cancelled or (not started and draw(st.booleans())) else None,
         starting_at=at if started else None,
         registered_at=at if registered else None,
+        working_at=at if registered and draw(st.booleans()) else None,
+        changes_sha256="c" if state is JobState.COMPLETED or (registered and draw(st.booleans())) else None,
         deadline_at=at + timedelta(seconds=600) if registered else None,
         finished_at=at if state.terminal else None,
         result={"outcome": "completed"} if state is JobState.COMPLETED else None,
@@ -82,8 +84,13 @@ def sandboxes(draw: st.DrawFn) -> Observed:
 @st.composite
 def worlds(draw: st.DrawFn) -> tuple[list[Job], list[Observed]]:
     known = draw(st.lists(st.sampled_from(NAMES), unique=True))
-    seen = draw(st.lists(sandboxes(), max_size=8, unique_by=lambda one: one.name))
-    return [draw(jobs(job_id)) for job_id in known], seen
+    held = [draw(jobs(job_id)) for job_id in known]
+    seen = {one.name: one for one in draw(st.lists(sandboxes(), max_size=4, unique_by=lambda one: one.name))}
+    for job in held:
+        if draw(st.booleans()):  # left to chance, few jobs would have a sandbox of their own
+            name = present_of(job)
+            seen[name] = replace(draw(sandboxes()), name=name, job_id=job.id, attempt=job.attempt)
+    return held, list(seen.values())
 
 
 def present_of(job: Job) -> str:
@@ -117,7 +124,7 @@ def test_a_job_is_launched_once_and_never_beside_its_own_sandbox(
 
 @given(worlds())
 def test_the_sandbox_of_a_job_that_is_well_is_left_alone(world: tuple[list[Job], list[Observed]]) -> None:
-    """Neither stopped nor removed; a stop comes only after a cancellation or the end."""
+    """Neither stopped nor removed; a stop comes only after a cancellation, the deadline's grace or the end."""
     known, seen = world
     by_id = {job.id: job for job in known if job.spec.mode is JobMode.HOSTED}
     for action in plan(known, seen, NOW, rules=RULES):
@@ -126,7 +133,8 @@ def test_the_sandbox_of_a_job_that_is_well_is_left_alone(world: tuple[list[Job],
             current = job is not None and action.sandbox.attempt == job.attempt
             if job is not None and current and not job.state.terminal:
                 assert isinstance(action, Stop)
-                assert job.state is JobState.CANCELLING
+                overdue = job.deadline_at is not None and job.deadline_at + timedelta(seconds=20) <= NOW
+                assert job.state is JobState.CANCELLING or overdue
 
 
 @given(worlds(), st.data())
@@ -174,6 +182,7 @@ class World:
         self.jobs = {job.id: job for job in known}
         self.seen = {one.name: one for one in seen}
         self.now = NOW
+        self.handed_over = {job.id for job in known if job.state.terminal or job.changes_sha256}
 
     def step(self) -> list[Action]:
         actions = plan(self.jobs.values(), self.seen.values(), self.now, since=NOW, rules=RULES)
@@ -195,12 +204,25 @@ class World:
             case Stop(sandbox):
                 self.seen[sandbox.name] = replace(sandbox, running=False, exit_code=143)
             case Remove(sandbox):
-                del self.seen[sandbox.name]
-            case Mark(job_id, attempt, state, reason):
+                self._removed(sandbox)
+            case Mark(job_id, attempt, state, reason, recover=left):
                 job = self.jobs[job_id]
                 assert job.attempt == attempt
                 assert reason
+                if left is not None:
+                    assert left == self.seen[sandbox_name(job_id, attempt)]
+                    assert not left.running
+                    assert job_id not in self.handed_over
+                    self.handed_over.add(job_id)
                 self.jobs[job_id] = job.moved(state, reason=reason, finished_at=self.now)
+
+    def _removed(self, sandbox: Observed) -> None:
+        """What a worker changed is safe before its sandbox goes."""
+        job = self.jobs.get(JobId(sandbox.job_id))
+        own = job is not None and sandbox.name == present_of(job) and job.spec.mode is JobMode.HOSTED
+        if job is not None and own and sandbox.started and job.working_at is not None:
+            assert job.id in self.handed_over
+        del self.seen[sandbox.name]
 
 
 @given(worlds())

@@ -8,9 +8,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -63,12 +64,16 @@ class CommandLine:
         )
         return Ran(done.returncode, done.stdout, done.stderr)
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start a command and leave it running."""
+    def start(self, *arguments: str, log: Path | None = None) -> subprocess.Popen[str]:
+        """Start a command and leave it running; its standard error can go to a file, for many lines of it."""
+        with log.open("a") if log else nullcontext() as errors:
+            return self._start(arguments, subprocess.PIPE if errors is None else errors)
+
+    def _start(self, arguments: tuple[str, ...], errors: int | IO[str]) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-m", "orchestrator.cli.main", *arguments],
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=errors,
             text=True,
             cwd=ROOT,
             env=self._environment(),

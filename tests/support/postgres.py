@@ -7,6 +7,8 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Self
@@ -59,6 +61,17 @@ class PostgresServer:
         """Stop it and remove its files."""
         self._run("pg_ctl", "stop", "-D", str(self._folder / "data"), "--mode", "immediate")
         shutil.rmtree(self._folder)
+
+    @contextmanager
+    def away(self) -> Generator[None]:
+        """Stop it the hard way, and start it again at the end."""
+        data = str(self._folder / "data")
+        self._run("pg_ctl", "stop", "--wait", "-D", data, "--mode", "immediate")
+        try:
+            yield
+        finally:
+            # It starts with the options that it was started with.
+            self._run("pg_ctl", "restart", "--wait", "-D", data, "-l", f"{self._folder}/log")
 
     def restart(self) -> None:
         """End every connection the hard way and come back."""

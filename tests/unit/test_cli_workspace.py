@@ -6,12 +6,13 @@ import os
 import socket
 import subprocess
 import tarfile
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from orchestrator.cli.failures import CommandFailed, UsageMistake
-from orchestrator.cli.workspace import pack
+from orchestrator.cli.workspace import Workspace, look_at
 from worker.archive import unpack
 
 
@@ -38,12 +39,20 @@ def repository(root: Path, *names: str) -> Path:
     return put(root, *names)
 
 
+def pack(directory: Path, tar: Path, *, include_git: bool = False) -> Workspace:
+    workspace = look_at(directory, include_git=include_git)
+    with tar.open("wb") as file:
+        file.writelines(workspace.tar())
+    return workspace
+
+
 def packed(directory: Path, *, include_git: bool = False) -> set[str]:
     tar = directory.parent / f"{directory.name}.tar"
     done = pack(directory, tar, include_git=include_git)
     with tarfile.open(tar) as archive:
         names = archive.getnames()
-    assert done.files == len(names) == len(set(names))
+    assert set(done.names) == set(names)
+    assert len(names) == len(set(names))
     return set(names)
 
 
@@ -140,6 +149,50 @@ def test_links_modes_and_odd_names_arrive_as_they_were(tmp_path: Path) -> None:
     assert (target / "dangling").is_symlink()
     assert (target / "hard").read_text() == "sub/x"
     assert Path(os.fsdecode(os.fsencode(target) + b"/latin-\xe9")).read_bytes() == b"odd"
+
+
+def test_large_files_pass_in_small_pieces_and_in_little_memory(tmp_path: Path) -> None:
+    """300 MB, most of it a hole, beside 2,000 small files."""
+    source = put(tmp_path / "p", *(f"many/{number}" for number in range(2000)))
+    with (source / "big").open("wb") as file:
+        file.truncate(300 * 1024**2)
+        file.seek(0)
+        file.write(b"begin")
+    workspace = look_at(source)
+    tracemalloc.start()
+    sizes = [len(piece) for piece in workspace.tar()]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert sum(sizes) > 300 * 1024**2
+    assert max(sizes) <= 1024**2
+    assert peak < 8 * 1024**2
+
+
+def test_too_much_is_refused_before_it_is_read_and_the_largest_are_named(tmp_path: Path) -> None:
+    """A sparse file of 5 GB, with 0 blocks on the disk."""
+    source = put(tmp_path / "p", "small")
+    for name, size in (("disk.img", 5 * 1000**3), ("movie", 200_000)):
+        with (source / name).open("wb") as file:
+            file.truncate(size)
+    with pytest.raises(
+        CommandFailed, match=r"more than 1,073,741,824.*largest: disk\.img \(5,000,000,000 bytes\)"
+    ):
+        look_at(source)
+
+
+def test_a_file_that_shrinks_while_it_is_read_is_named(tmp_path: Path) -> None:
+    source = put(tmp_path / "p", "a" * 50)
+    workspace = look_at(source)
+    pieces = workspace.tar()
+    (source / ("a" * 50)).write_text("x" * 1_000_000)
+    next(pieces)
+    (source / ("a" * 50)).write_text("")
+    with pytest.raises(CommandFailed, match="became shorter while it was read"):
+        list(pieces)
+
+
+def test_what_an_apply_left_behind_stays_here(tmp_path: Path) -> None:
+    assert packed(put(tmp_path / "p", "a", ".portside-apply/journal.json")) == {"a"}
 
 
 def test_owners_of_this_machine_stay_here(tmp_path: Path) -> None:

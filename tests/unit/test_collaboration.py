@@ -116,6 +116,16 @@ async def test_the_first_reply_of_the_target_is_the_response(world: World):
     assert [item["body"] for item in (await a("inbox"))["items"]] == ["And by the way..."]
 
 
+async def test_who_waits_for_a_reply_is_woken_by_it(world: World):
+    a, b = await world.instance("a1", "a"), await world.instance("b1", "b")
+    thread = ThreadId((await a("ask", body="?", toAgent="b"))["thread_id"])
+    waits = world.service.collaboration._waits  # pyright: ignore[reportPrivateUsage]
+    with waits.waiting(thread, InstanceId("a1")) as arrived:
+        await reply(b)
+        assert arrived is not None
+        assert arrived.is_set()
+
+
 async def test_a_message_of_somebody_else_or_an_ask_is_no_response(world: World):
     a, b = await world.instance("a1", "a"), await world.instance("b1", "b")
     outcome = asyncio.ensure_future(a(SEND, target_agent_id="b", task="?", timeout=30))

@@ -12,6 +12,7 @@ from orchestrator.domain.jobs import JobState
 from orchestrator.domain.network.agents import AgentKind, LaunchSettings, Responsibility
 from orchestrator.domain.network.identities import AgentName, NetworkName
 from orchestrator.domain.network.launches import AgentLaunch
+from orchestrator.errors import BadRequest, EgressUnavailable
 from orchestrator.services.network_autostart import Autostart, AutostartRules
 from tests.fakes.network_jobs import FakeJobs
 from tests.fakes.network_store import MemoryNetworkStore
@@ -181,7 +182,12 @@ async def test_the_network_s_bound_holds_and_the_task_waits_for_room(world: Star
     assert [job.spec.agent for job in world.jobs.jobs.values()] == ["other", "rev"]
 
 
-async def test_a_job_that_is_refused_is_a_failure_too(world: Started) -> None:
+@pytest.mark.parametrize("refusal", [BadRequest, EgressUnavailable])
+async def test_a_job_that_is_refused_is_a_failure_too(
+    world: Started, refusal: type[BadRequest | EgressUnavailable]
+) -> None:
+    """Also when its agent's hosts can't be reached from here."""
+    world.jobs.refusal = refusal
     boss = await world.instance("b1", "boss")
     task = await delegated(boss)
     world.jobs.refuses = "no model is named"

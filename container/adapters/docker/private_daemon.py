@@ -65,6 +65,7 @@ class PrivateDaemon:
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._settings.write_text(json.dumps({"runtimes": _runtimes()}))
         self._pid_file.unlink(missing_ok=True)  # of a daemon that died: dockerd would refuse a reused number
+        self._forget_dead_containerd()
         started = self._launch()
         try:
             self._wait_for_answer(deadline_s, lambda: _runs(started))
@@ -74,6 +75,16 @@ class PrivateDaemon:
             _until(lambda: not _runs(started), STOP_S)
             raise
         return self.endpoint
+
+    def _forget_dead_containerd(self) -> None:
+        """Dockerd waits in vain for one that was killed with it and that nobody has reaped."""
+        pid_file = self.directory / "run" / "containerd" / "containerd.pid"
+        try:
+            pid = int(pid_file.read_text())
+        except (OSError, ValueError):
+            return
+        if not _runs(pid):
+            pid_file.unlink()
 
     def _launch(self) -> int:
         """Start it as no child of this process, which it outlives; answers its pid."""

@@ -6,6 +6,7 @@ appears under its name whole, or not at all.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import os
@@ -20,7 +21,7 @@ import anyio
 from anyio.to_thread import run_sync
 
 from orchestrator.ports.blobs import Blob, BlobTooLarge
-from orchestrator.ports.errors import StoreUnavailable
+from orchestrator.ports.errors import StoreFull, StoreUnavailable
 
 _READ_BYTES = 256 * 1024
 _BUFFER_BYTES = 256 * 1024
@@ -164,4 +165,6 @@ async def _off_the_loop(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
     try:
         return await run_sync(lambda: work(*args, **kwargs))
     except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise StoreFull("the disk is full: there is no room for the blob") from error
         raise StoreUnavailable(f"the blob can't be stored: {error.strerror}") from error

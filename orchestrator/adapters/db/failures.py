@@ -10,10 +10,11 @@ import psycopg
 from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from orchestrator.ports.errors import AlreadyExists, OwnerMissing, StoreError, StoreUnavailable
+from orchestrator.ports.errors import AlreadyExists, OwnerMissing, StoreError, StoreFull, StoreUnavailable
 
 _TAKEN = frozenset({"SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_UNIQUE", "23505"})
 _NO_PARENT = frozenset({"SQLITE_CONSTRAINT_FOREIGNKEY", "23503"})
+_FULL = frozenset({"SQLITE_FULL", "53100"})
 _DAMAGED = frozenset({"SQLITE_CORRUPT", "SQLITE_NOTADB"})
 # SQLite's plain SQLITE_ERROR is a wrong statement or a missing table: our own mistake.
 _BUG = frozenset({"SQLITE_ERROR"})
@@ -46,8 +47,14 @@ def _store_error(error: SQLAlchemyError) -> StoreError | None:
     if code in _BUG:
         return None
     if isinstance(error, OperationalError | InterfaceError) or error.connection_invalidated:
-        return StoreUnavailable(f"the database does not answer ({code or 'connection failed'})")
+        return _unavailable(code)
     return None
+
+
+def _unavailable(code: str | None) -> StoreUnavailable:
+    if code in _FULL:
+        return StoreFull(f"the disk is full: the database can't grow ({code})")
+    return StoreUnavailable(f"the database does not answer ({code or 'connection failed'})")
 
 
 def _code(error: BaseException | None) -> str | None:

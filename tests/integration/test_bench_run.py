@@ -129,3 +129,22 @@ def test_a_small_run_of_wasm_calls_gives_every_ratio_and_no_guest_leaves_memory_
     grown = {name: held["ratio"] for name, held in found["memory"].items()}
     assert list(grown) == ["echo", "asks", "traps", "half"]
     assert max(grown.values()) < 1.05, "a store that is kept makes it several times as much"
+
+
+def test_a_small_run_of_messages_gives_both_ratios(tmp_path: Path) -> None:
+    """PD-65: the sweep is measured with few and with many waiting tasks."""
+    file = tmp_path / "costs.json"
+    small = ("--databases", "sqlite", "--trips", "2", "--rounds", "1", "--few", "100", "--many", "200")
+    run = subprocess.run(
+        [sys.executable, "-m", "bench.network", "--json", file, *small],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    (costs,) = json.loads(file.read_text())["costs"]
+    assert costs["database"] == "sqlite"
+    assert costs["ratio"] == costs["trip_ms"] / costs["bare_ms"]
+    assert costs["sweep"] == costs["sweep_many_ms"] / costs["sweep_few_ms"]

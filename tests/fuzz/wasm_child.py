@@ -131,6 +131,7 @@ async def main() -> None:
     home = Path(tempfile.mkdtemp(prefix="portside-fuzz-"))
     try:
         bench = Bench(home)
+        print("ready", flush=True)
         while line := await asyncio.to_thread(sys.stdin.readline):
             print(await bench.run(json.loads(line)), flush=True)
         await bench.close()

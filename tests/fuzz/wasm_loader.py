@@ -31,8 +31,9 @@ async def hunt(
     seeds: Seeds,
     seed: int,
     numbers: Iterator[int],
-    ends: float,
+    seconds: float,
     *,
+    at_least: int = 1,
     child_of: Sequence[str] = ("-m", "tests.fuzz.wasm_child"),
     answer_s: float = 60.0,
 ) -> Counter[str]:
@@ -42,7 +43,8 @@ async def hunt(
         seeds: to mutate.
         seed: of the cases, with their numbers.
         numbers: of the cases.
-        ends: on `time.monotonic`; no case begins later.
+        seconds: from when the child is ready; no case begins later,
+        at_least: but so many, however slow the machine.
         child_of: what Python runs as the child.
         answer_s: how long one case may take.
 
@@ -60,8 +62,11 @@ async def hunt(
         )
         counted: Counter[str] = Counter()
         try:
+            if await _line(child, answer_s) != "ready":
+                raise Found(f"seed {seed}: the process did not start")
+            ends = time.monotonic() + seconds
             for number in numbers:
-                if time.monotonic() >= ends:
+                if time.monotonic() >= ends and counted.total() >= at_least:
                     break
                 case = make_case(seeds, seed, number)
                 counted[f"{case.kind}: {await _answer(child, case, (seed, number), answer_s)}"] += 1
@@ -122,9 +127,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"seed {given.seed}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         seeds = build_seeds(Path(folder))
-        ends = time.monotonic() + given.seconds
         try:
-            counted = asyncio.run(hunt(seeds, given.seed, numbers, ends))
+            counted = asyncio.run(hunt(seeds, given.seed, numbers, given.seconds))
         except Found as found:
             sys.exit(str(found))
     for what, count in counted.most_common():

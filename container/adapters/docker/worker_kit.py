@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -88,13 +87,18 @@ class WorkerKit:
         code = int(seen["State"]["ExitCode"])
         if code == 0:
             return True
-        said = await self._connection.slow(partial(read_tail, container=name, tail_bytes=_LAST_WORDS))
+        said = await self._last_words(name) if code == _SAID_WHY else ""
         await self._connection.slow(partial(_remove_container, container=str(seen["Id"])))
         if code != _SAID_WHY:
             return False  # it was cut off: begin again
-        raise EngineError(
-            f"no worker can be taken from the worker image: {said.strip() or 'it said nothing'}"
-        )
+        raise EngineError(f"no worker can be taken from the worker image: {said}")
+
+    async def _last_words(self, name: str) -> str:
+        try:
+            said = await self._connection.slow(partial(read_tail, container=name, tail_bytes=_LAST_WORDS))
+        except APIError:  # another, who waits for it too, is removing it
+            said = ""
+        return said.strip() or "it said nothing"
 
     def _begin(self, api: DockerApi, name: str, image_id: str) -> None:
         """Create and start what fills it; one that is there already is somebody's who does the same."""
@@ -126,9 +130,9 @@ class WorkerKit:
                 raise EngineError(f"{name} could not be created: {words(error)}") from error
         try:
             api.start(name)  # again is nothing: the one that runs, runs on
-        except NotFound:
-            return  # it failed and was removed by another who waits for it
         except APIError as error:
+            if error.status_code in {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}:
+                return  # it failed, and another who waits for it is removing it
             raise EngineError(f"{name} could not be started: {words(error)}") from error
 
 
@@ -151,5 +155,10 @@ def _remove_others(api: DockerApi, kept: str) -> list[str]:
 
 
 def _remove_container(api: DockerApi, container: str) -> None:
-    with suppress(NotFound):
+    try:
         api.remove_container(container, v=False, force=True)
+    except NotFound:
+        return
+    except APIError as error:
+        if error.status_code != HTTPStatus.CONFLICT:  # another, who waits for it too, is removing it
+            raise EngineError(f"{container} could not be removed: {words(error)}") from error

@@ -178,7 +178,7 @@ REQUIREMENTS: dict[str, str] = {
     "BR-128": "A caller that is gone does not undo what was done.",
     "BR-129": "Overlap of path patterns is exact.",
     "BR-130": "Leases expire, renew and are released by their owner only; one winner.",
-    "BR-131": "Delegation closes no loop, goes five hops deep and ends with its root.",
+    "BR-131": "Delegation closes no loop, goes five hops deep, spends its root's budget at most and ends with its root.",
     "BR-132": "A pending task says why.",
     "BR-133": "Stale agents are offered no work.",
     "BR-135": "A name has one owner, and identity comes from the token.",

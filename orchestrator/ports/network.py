@@ -231,6 +231,10 @@ class NetworkTransaction(NetworkReader, Protocol):
         """Store a task and add to its history."""
         ...
 
+    def count_below(self, task_ids: Collection[TaskId]) -> None:
+        """One more task was made for these."""
+        ...
+
     def put_claim(self, claim: Claim) -> None:
         """Store a claim."""
         ...

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from orchestrator.domain.network.artifacts import NetworkArtifact
-from orchestrator.domain.network.chains import loop, next_lineage
+from orchestrator.domain.network.chains import loop, next_lineage, over_budget
 from orchestrator.domain.network.identities import Actor, TaskId
 from orchestrator.domain.network.offers import need_of
 from orchestrator.domain.network.refusals import not_found
@@ -25,7 +25,7 @@ from orchestrator.domain.network.tasks import (
 )
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.network import NetworkReader, NetworkStore, NetworkTransaction
-from orchestrator.services.network_lineage import held_requests, held_tasks
+from orchestrator.services.network_lineage import held_requests, held_tasks, roots_of
 from orchestrator.services.network_members import Refused, accepted, acting_member
 from orchestrator.services.network_notes import tell_other_side
 from orchestrator.services.network_offers import offer_of, offer_waiting, with_room
@@ -75,7 +75,8 @@ class NetworkTasks:
 
         Raises:
             Refused: `not_found` for a target outside this network, `target_ended`, `self_request`,
-                `invalid_resource`, `collaboration_loop_detected`, `collaboration_chain_too_long`.
+                `invalid_resource`, `collaboration_loop_detected`, `collaboration_chain_too_long`,
+                `delegation_budget_spent`.
         """
         resource = None if wanted.resource is None else accepted(resource_key(wanted.resource))
 
@@ -89,6 +90,9 @@ class NetworkTasks:
             task = self._new_task(actor, wanted, target, resource, now)
             held = held_tasks(tx, actor), held_requests(tx, actor, now)
             task = replace(task, lineage=accepted(next_lineage(actor.agent, *held)))
+            roots = roots_of(tx, task.lineage.parents)
+            if refusal := over_budget(roots):
+                raise Refused(refusal)
             need = need_of(task)
             found = route(need, tx.definitions(), tx.live_instances(), now)
             if refusal := loop(found.wanted, need.not_agents):
@@ -96,6 +100,7 @@ class NetworkTasks:
             found = with_room(tx, found)
             change = created(task, [instance.id for instance in found.instances], found.why_none)
             tx.put_task(change)
+            tx.count_below(roots)
             tx.put_deliveries([offer_of(self._ids, task, instance, now) for instance in found.instances])
             return change.task
 

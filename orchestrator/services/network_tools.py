@@ -155,6 +155,7 @@ def _working(calls: NetworkCalls) -> list[NetworkTool]:
             refusals=(
                 "collaboration_chain_too_long",
                 "collaboration_loop_detected",
+                "delegation_budget_spent",
                 "invalid_resource",
                 "not_found",
                 "self_request",

@@ -480,6 +480,20 @@ async def test_of_claims_that_meet_exactly_one_wins(store: NetworkStore):
     assert {no.result["conflicts"][0]["claim_id"] for no in losers} == {winners[0]["claim_id"]}
 
 
+async def test_tasks_that_are_made_for_others_are_counted_there(store: NetworkStore):
+    """BR-131: for exactly those that are named, and the rest of the task stays."""
+    first, second = task("t1"), task("t2", tasks_below=7)
+
+    def counted(tx: NetworkTransaction) -> None:
+        tx.count_below([first.task.id, second.task.id])
+        tx.count_below([second.task.id])
+        tx.count_below([])
+
+    await put(store, lambda tx: tx.put_task(first), lambda tx: tx.put_task(second), counted)
+    found = await store.read(HERE, lambda reader: [reader.task(one.task.id) for one in (first, second)])
+    assert found == [replace(first.task, tasks_below=1), replace(second.task, tasks_below=9)]
+
+
 async def test_of_instances_that_accept_together_exactly_one_gets_the_task(store: NetworkStore):
     world = World(store)
     boss = await world.instance("boss")

@@ -271,6 +271,11 @@ class _Rows:
         self._rows.tasks[change.task.id] = change.task
         self._rows.histories[change.task.id] = (*self.history(change.task.id), change.entry)
 
+    def count_below(self, task_ids: Collection[TaskId]) -> None:
+        for task_id in task_ids:
+            task = self._rows.tasks[task_id]
+            self._rows.tasks[task_id] = replace(task, tasks_below=task.tasks_below + 1)
+
     def put_claim(self, claim: Claim) -> None:
         self._rows.claims[claim.id] = claim
 

@@ -171,6 +171,21 @@ async def test_the_sixth_hop_is_refused(world: World):
     assert (no["code"], no["hops"], no["max_hops"]) == ("collaboration_chain_too_long", 6, 5)
 
 
+async def test_the_work_of_one_root_is_split_into_so_many_tasks_and_no_more(world: World):
+    """BR-131: fan-out stops at the budget of the root, however deep the tasks lie and whoever makes them."""
+    boss, lead, left, right = [await world.instance(f"{name}1", name) for name in ("boss", "lead", "l", "r")]
+    await world.agent("away")
+    root = await accepted_from(boss, lead)
+    await accepted_from(lead, left)
+    await accepted_from(lead, right)
+    for maker in [left, right] * 24:
+        await delegate(maker, toAgent="away")
+    for maker in (left, right, lead):
+        no = await refused(maker("delegate", objective="more", toAgent="away"))
+        assert (no["code"], no["root"], no["max_tasks"]) == ("delegation_budget_spent", root["task_id"], 50)
+    assert (await delegate(boss, toAgent="away"))["state"] == "pending"
+
+
 async def test_cancelling_a_task_cancels_what_was_delegated_for_it(world: World):
     """BR-131: cancelling the root cancels all descendants."""
     a, b, c = [await world.instance(f"{name}1", name) for name in "abc"]

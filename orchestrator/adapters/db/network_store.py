@@ -384,6 +384,14 @@ class _Rows:
         entry = {**_HISTORY.row(self._network, change.entry), "task_id": change.task.id}
         self._connection.execute(insert(network_task_history).values(entry))
 
+    def count_below(self, task_ids: Collection[TaskId]) -> None:
+        table = network_tasks.c
+        self._connection.execute(
+            update(network_tasks)
+            .where(table.network == self._network, table.id.in_(list(task_ids)))
+            .values(tasks_below=table.tasks_below + 1)
+        )
+
     def put_claim(self, claim: Claim) -> None:
         self._put(_CLAIMS, claim)
 

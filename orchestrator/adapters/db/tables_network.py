@@ -129,6 +129,7 @@ network_tasks = Table(
     Column("assignee_instance", AnyText),
     Column("attempt", Integer, nullable=False),
     Column("lineage", JsonText, nullable=False),
+    Column("tasks_below", Integer, nullable=False),
     # What it waits for, as one text: derived from target and resource, so that it can be looked up.
     Column("wanted", AnyText, nullable=False),
     PrimaryKeyConstraint("network", "id"),

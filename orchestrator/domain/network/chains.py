@@ -1,4 +1,4 @@
-"""Chains of delegation: no agent comes twice in one, and none is longer than five hops.
+"""Chains of delegation: no agent comes twice in one, and both length and number are bounded.
 
 The chain belongs to the work, not to the run: it is made of the tasks that the delegating instance has
 accepted and not finished and of the requests that it was given and has not answered, and kept with the new
@@ -7,13 +7,15 @@ one. No argument names it, so no agent can shorten it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from orchestrator.domain.network.identities import AgentName, TaskId
 from orchestrator.domain.network.refusals import Refusal
 
 MAX_HOPS = 5
+# Enough for a project; agents that each split their work in five would make thousands of tasks in five hops.
+MAX_TASKS_BELOW = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,23 @@ def next_lineage(
         )
     before = [agent for lineage in lineages for agent in lineage.agents]
     return Lineage((*dict.fromkeys(before), creator), hops, tuple(task_id for task_id, _ in held))
+
+
+def over_budget(below: Mapping[TaskId, int]) -> Refusal | None:
+    """`delegation_budget_spent` when the work of one of these roots has been split often enough.
+
+    Args:
+        below: how many tasks each root of the delegating instance's work has below it.
+    """
+    spent = sorted(root for root, count in below.items() if count >= MAX_TASKS_BELOW)
+    if not spent:
+        return None
+    return Refusal(
+        "delegation_budget_spent",
+        f"{MAX_TASKS_BELOW} tasks were made already for the work that task {spent[0]} began; do the rest "
+        "yourself, or report what is left",
+        {"root": spent[0], "max_tasks": MAX_TASKS_BELOW},
+    )
 
 
 def loop(targets: Collection[AgentName], behind: Collection[AgentName]) -> Refusal | None:

@@ -47,6 +47,7 @@ class Task:
         attempt: how often it was accepted.
         call_id: the delegating call; one call makes one task.
         lineage: whose work it is part of.
+        tasks_below: how many tasks were made for it, and for those; counted where it is part of no other.
     """
 
     id: TaskId
@@ -68,6 +69,7 @@ class Task:
     assignee_instance: InstanceId | None = None
     attempt: int = 0
     lineage: Lineage = field(default_factory=Lineage)
+    tasks_below: int = 0
 
 
 @dataclass(frozen=True, slots=True)

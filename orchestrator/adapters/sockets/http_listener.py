@@ -46,6 +46,7 @@ class HttpListener:
         self._app = app
         self._tunnel = tunnel
         self._listening: _Listening | None = None
+        self._closing = False
 
     async def open(self, bound: socket.socket) -> None:
         """Listen on a bound stream socket.
@@ -54,7 +55,7 @@ class HttpListener:
             OSError: it can't be listened on.
         """
         config = uvicorn.Config(
-            self._app,
+            self._served,
             interface="asgi3",
             ws="none",
             proxy_headers=False,
@@ -78,6 +79,14 @@ class HttpListener:
             server = await loop.create_server(served, sock=bound, backlog=_BACKLOG)
         self._listening = _Listening(server, state, doorways)
 
+    async def _served(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The app; a request that `close` cuts off ends without a word, since nobody waits for it."""
+        try:
+            await self._app(scope, receive, send)
+        except asyncio.CancelledError:
+            if not self._closing:
+                raise
+
     @property
     def listening(self) -> bool:
         """Whether it was opened and not closed to the end."""
@@ -91,6 +100,7 @@ class HttpListener:
         listening = self._listening
         if listening is None:
             return
+        self._closing = True
         listening.server.close()
         if listening.doorways is not None:
             await listening.doorways.close()
@@ -98,6 +108,9 @@ class HttpListener:
             connection.shutdown()
         if listening.state.tasks:
             _, late = await asyncio.wait(list(listening.state.tasks), timeout=_LAST_ANSWERS_S)
+            for connection in list(listening.state.connections):
+                connection.transport.abort()
+            await asyncio.sleep(0)  # they learn of it before their requests end
             for request in late:
                 request.cancel()
             await asyncio.gather(*late, return_exceptions=True)

@@ -116,8 +116,10 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None: ...
 
 
-def egress_of(ran: Ran) -> list[dict[str, Any]]:
-    events = [line["event"] for line in ran.lines if "event" in line]
+def egress_of(line: CommandLine, ran: Ran) -> list[dict[str, Any]]:
+    """Of the stored timeline: squid may tell of the last connections after the job has ended."""
+    logs = line.run("jobs", "logs", ran.lines[-1]["job"]["id"], "--json")
+    events = [one["event"] for one in logs.lines]
     return [one["data"] for one in events if one["type"] == "egress"]
 
 
@@ -159,7 +161,7 @@ async def test_named_hosts_are_reached_by_ordinary_programs_and_nothing_else_is(
     assert "HTTPS_PROXY" in found["proxy_environment"]
     assert '"object":"list"' in found["relay"].replace(" ", "")
 
-    connections = egress_of(ran)
+    connections = egress_of(line, ran)
     seen = {(one["host"], one["outcome"], one["cause"]) for one in connections}
     assert seen == {
         ("mirror.test", "carried", None),
@@ -186,7 +188,7 @@ async def test_pip_installs_a_package_from_an_allowed_index(command_line: Comman
     )
     ran = await run(line, "--exec", command, *allowed)
     assert ran.lines[-1]["job"]["message"].split()[-1] == PACKAGE
-    reached = {one["host"] for one in egress_of(ran) if one["outcome"] == "carried"}
+    reached = {one["host"] for one in egress_of(line, ran) if one["outcome"] == "carried"}
     assert reached == {host.partition(":")[0] for host in index.hosts}
 
 
@@ -205,7 +207,7 @@ turns:
 """
     )
     ran = await run(command_line, "look", "--model", f"scripted:{script}", "--allow-host", "only.test")
-    assert [one["cause"] for one in egress_of(ran)] == ["not_allowed"]
+    assert [one["cause"] for one in egress_of(command_line, ran)] == ["not_allowed"]
 
 
 def test_a_wrong_pattern_and_a_missing_squid_are_told_before_anything_starts(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Mapping
-from contextlib import suppress
 
+from worker.clients import Clients
 from worker.egress.exchange import Exchange
 from worker.egress.line import EgressLine
 
@@ -15,7 +14,6 @@ MAX_CONNECTIONS = 128
 _MAX_HEAD_BYTES = 64 * 1024
 _MAX_REFUSALS = 20
 _LOCAL = "localhost,127.0.0.1,::1"
-_LOG = logging.getLogger("portside.worker")
 
 
 class EgressProxy:
@@ -24,13 +22,13 @@ class EgressProxy:
     def __init__(self, line: EgressLine) -> None:
         self._line = line
         self._server: asyncio.Server | None = None
-        self._serving: set[asyncio.Task[None]] = set()
+        self._clients = Clients("the proxy", most=MAX_CONNECTIONS, serve=self._serve)
         self._refusals: dict[str, None] = {}
         self._port = 0
 
     async def open(self) -> None:
         """Listen."""
-        self._server = await asyncio.start_server(self._accept, HOST, 0, limit=_MAX_HEAD_BYTES)
+        self._server = await asyncio.start_server(self._clients.accept, HOST, 0, limit=_MAX_HEAD_BYTES)
         self._port = self._server.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
@@ -38,9 +36,7 @@ class EgressProxy:
         server, self._server = self._server, None
         if server is not None:
             server.close()
-        for task in self._serving:
-            task.cancel()
-        await asyncio.gather(*self._serving, return_exceptions=True)
+        await self._clients.close()
 
     def environment(self) -> Mapping[str, str]:
         """The variables by which programs find it; each program reads its own spelling."""
@@ -58,25 +54,5 @@ class EgressProxy:
         if len(self._refusals) < _MAX_REFUSALS:
             self._refusals[why] = None
 
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._server is None or len(self._serving) >= MAX_CONNECTIONS:
-            _LOG.warning(
-                "a connection to the proxy was turned away: %d are served at a time", MAX_CONNECTIONS
-            )
-            writer.close()
-            return
-        task = asyncio.create_task(self._serve(reader, writer))
-        self._serving.add(task)
-        task.add_done_callback(self._serving.discard)
-
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            await Exchange((reader, writer), self._line, self._note).serve()
-        except ConnectionError:
-            pass  # the client is gone
-        except Exception:  # noqa: BLE001 - a connection that breaks ends alone
-            _LOG.exception("a connection to the proxy broke")
-        finally:
-            writer.close()
-            with suppress(ConnectionError):
-                await writer.wait_closed()
+        await Exchange((reader, writer), self._line, self._note).serve()

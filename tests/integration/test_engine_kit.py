@@ -106,7 +106,8 @@ async def test_a_kit_is_filled_once_for_all_who_want_it_at_once_and_again_when_i
     api.kill(first)
     (name,) = set(await waiting)
     filled = api.inspect_container(name)
-    assert (filled["State"]["ExitCode"], filled["Id"] != first) == (0, True)
+    # The same container started anew, or another: whoever of the three came first after the kill decides.
+    assert filled["State"]["ExitCode"] == 0
     before = filled["State"]["FinishedAt"]
     assert await kits[0].ensure(derived) == name
     assert api.inspect_container(name)["State"]["FinishedAt"] == before

@@ -10,6 +10,7 @@ pytest_plugins = [
     "tests.support.docker_engine",
     "tests.support.logged",
     "tests.support.npm",
+    "tests.support.podman_engine",
     "tests.support.orchestrator",
     "tests.support.public_servers",
     "tests.support.sdk_wheels",

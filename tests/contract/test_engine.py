@@ -1,14 +1,12 @@
 """What every engine does, whichever it is.
 
-The fake runs everywhere. Docker is started privately when none answers, or none has gVisor. Podman runs where
-`PORTSIDE_TEST_PODMAN` names its socket.
+The fake runs everywhere. Docker is started privately when none answers, or none has gVisor, and so is Podman.
 """
 
 from __future__ import annotations
 
 import asyncio
 import io
-import os
 import tarfile
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -19,9 +17,10 @@ from container.adapters.docker.engine import DockerEngine
 from container.engine.errors import ImageMissing, LimitNotEnforceable, SandboxNotFound
 from container.engine.sandbox import EventKind, Limits, SandboxRef, SandboxState
 from tests.fakes.engine import FakeEngine, FakeSandbox, Program, until_stopped
-from tests.support.docker_engine import built_image
 from tests.support.sandboxes import Sandboxes
 
+# Podman answers nobody while it makes a sandbox, which takes its time on a loaded machine.
+LOADED_S = 30.0
 SPEAKS = ("sh", "-c", "echo out; echo err >&2; exit 3")
 SLEEPS = ("sleep", "60")
 STUBBORN = ("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done")
@@ -64,7 +63,7 @@ PROGRAMS: dict[tuple[str, ...], Program] = {
         "fake",
         pytest.param("docker", marks=pytest.mark.docker),
         pytest.param("gvisor", marks=[pytest.mark.docker, pytest.mark.xdist_group("gvisor")]),
-        pytest.param("podman", marks=pytest.mark.docker),
+        pytest.param("podman", marks=[pytest.mark.docker, pytest.mark.xdist_group("podman")]),
     ]
 )
 def place(request: pytest.FixtureRequest) -> tuple[str, str, str]:
@@ -75,17 +74,16 @@ def place(request: pytest.FixtureRequest) -> tuple[str, str, str]:
         return *request.getfixturevalue("gvisor"), "runsc"
     if request.param == "docker":
         return request.getfixturevalue("docker_endpoint"), request.getfixturevalue("worker_image"), ""
-    endpoint = os.environ.get("PORTSIDE_TEST_PODMAN")
-    if endpoint is None:
-        pytest.skip("Podman is not tested: PORTSIDE_TEST_PODMAN does not name its socket")
-    return endpoint, asyncio.run(built_image(endpoint)), ""
+    return *request.getfixturevalue("podman"), ""
 
 
 @pytest.fixture
 async def boxes(place: tuple[str, str, str]) -> AsyncIterator[Sandboxes]:
     endpoint, image, runtime = place
     engine = (
-        DockerEngine(endpoint, runtime=runtime) if endpoint else FakeEngine(programs=PROGRAMS, images={image})
+        DockerEngine(endpoint, runtime=runtime, quick_s=LOADED_S)
+        if endpoint
+        else FakeEngine(programs=PROGRAMS, images={image})
     )
     made = Sandboxes(engine, image)
     yield made

@@ -21,6 +21,8 @@ STATE = "/state"
 VOLUMES = (WORKSPACE, STATE)
 KIT = "/opt/portside"
 _LOG_FILES = 2
+# Of all processes of one user: many sandboxes' worth.
+_PODMAN_NPROC = 16_384
 _GVISOR_PIDS = 512
 _PROFILE = Path(__file__).resolve().parents[2] / "seccomp.json"
 
@@ -76,18 +78,34 @@ def host_config(
         mem_limit=limits.memory_bytes,
         memswap_limit=limits.memory_bytes,
         nano_cpus=round(cpus * 1e9),
-        ulimits=[
-            Ulimit(name="nofile", soft=limits.nofile, hard=limits.nofile),
-            Ulimit(name="core", soft=0, hard=0),
-            Ulimit(name="msgqueue", soft=0, hard=0),  # else /dev/mqueue is one more writable place
-        ],
-        # exec: compilers and test runners start what they have just built there
-        tmpfs={"/tmp": f"size={limits.tmp_bytes},mode=1777,nosuid,nodev,exec"},  # noqa: S108 -- inside the box
+        ulimits=_ulimits(limits, podman=podman),
+        tmpfs=_tmpfs(limits, podman=podman),
         shm_size=limits.shm_bytes,
         mounts=_mounts(spec, laid_out=laid_out),
         log_config=_log_config(limits),
         restart_policy={"Name": "no"},
     )
+
+
+def _tmpfs(limits: Limits, *, podman: bool) -> dict[str, str]:
+    # exec: compilers and test runners start what they have just built there
+    places = {"/tmp": f"size={limits.tmp_bytes},mode=1777,nosuid,nodev,exec"}  # noqa: S108 -- inside the box
+    if podman:
+        # Left to itself it lays a writable one over this, without a bound.
+        places["/var/tmp"] = "ro,size=4k,mode=0555,nosuid,nodev,noexec"  # noqa: S108 -- inside the box
+    return places
+
+
+def _ulimits(limits: Limits, *, podman: bool) -> list[Ulimit]:
+    ulimits = [
+        Ulimit(name="nofile", soft=limits.nofile, hard=limits.nofile),
+        Ulimit(name="core", soft=0, hard=0),
+        Ulimit(name="msgqueue", soft=0, hard=0),  # else /dev/mqueue is one more writable place
+    ]
+    if podman:
+        # Left to itself it raises this one, which not every host lets it do. The bound is `pids_limit`.
+        ulimits.append(Ulimit(name="nproc", soft=_PODMAN_NPROC, hard=_PODMAN_NPROC))
+    return ulimits
 
 
 @cache

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import anyio
@@ -19,6 +21,7 @@ from orchestrator.adapters.db.database import Database
 from orchestrator.adapters.db.engines import parse_url
 from orchestrator.adapters.db.tables_access import metadata
 from orchestrator.ports.errors import SchemaTooNew
+from tests.support.new_files import written_mode
 from tests.support.postgres import PostgresServer
 
 
@@ -83,6 +86,14 @@ async def test_migrations_that_start_together_take_turns(empty_url: str):
     assert await databases[0].check() is True
     for database in databases:
         await database.close()
+
+
+def test_a_new_file_is_opened_by_many_processes_at_once(tmp_path: Path) -> None:
+    """PD-6: SQLite turns away whoever sets a file's mode beside another; nobody fails for that."""
+    with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as processes:
+        for number in range(100):
+            modes = processes.map(written_mode, [f"sqlite:///{tmp_path / str(number)}"] * 4)
+            assert set(modes) == {"wal"}
 
 
 async def test_rows_from_before_keep_what_they_say_of_the_schema(empty_url: str):

@@ -38,7 +38,8 @@ def running(job: dict[str, Any]) -> bool:
 
 
 def containers(endpoint: str) -> Any:
-    return docker.APIClient(base_url=endpoint, version="auto", timeout=60)
+    # A container's end waits until its disks are written, which other work on the machine holds up.
+    return docker.APIClient(base_url=endpoint, version="auto", timeout=300)
 
 
 def printed(service: Service, job_id: str) -> bool:

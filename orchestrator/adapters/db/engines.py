@@ -20,6 +20,7 @@ BEGIN = "portside_begin"
 
 _CONNECT_S = 10
 _SQLITE_CONNECTIONS = 5
+_TURNS = 20
 _POSTGRES_CONNECTIONS = 10
 
 
@@ -118,11 +119,26 @@ def _postgres_arguments(*, statement_s: float, lock_s: float) -> dict[str, Any]:
     }
 
 
+def _write_ahead(cursor: sqlite3.Cursor) -> None:
+    """Put the file into its mode, which it keeps. Of two who do so at once SQLite turns one away unasked."""
+    for _ in range(_TURNS):
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            cursor.execute("BEGIN IMMEDIATE")  # this waits until whoever writes has done
+            cursor.execute("COMMIT")
+        else:
+            return
+    cursor.execute("PRAGMA journal_mode = WAL")
+
+
 def _prepare_sqlite(engine: Engine, *, foreign_keys: bool) -> None:
     @event.listens_for(engine, "connect")
     def tell(connection: sqlite3.Connection, _record: object) -> None:
         cursor = connection.cursor()
-        cursor.execute("PRAGMA journal_mode = WAL")
+        _write_ahead(cursor)
         # FULL: a committed transaction survives the loss of power too, not only a kill.
         cursor.execute("PRAGMA synchronous = FULL")
         cursor.execute(f"PRAGMA foreign_keys = {'ON' if foreign_keys else 'OFF'}")

@@ -25,7 +25,8 @@ from tests.support.deadline import eventually
 from tests.support.sandboxes import Sandboxes
 from worker.tools.environment import child_environment
 
-pytestmark = pytest.mark.docker
+# A removal waits until what others write is on disk.
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(400)]
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def starts(boxes: Sandboxes, tmp_path: Path) -> WorkerStarts:
 
 @pytest.fixture
 def api(docker_endpoint: str) -> Iterator[Any]:
-    client = APIClient(base_url=docker_endpoint, version="1.41")
+    client = APIClient(base_url=docker_endpoint, version="1.41", timeout=300)
     yield client
     client.close()
 
@@ -131,7 +132,7 @@ async def test_pruning_takes_stale_images_and_kits_and_leaves_what_fits_or_is_in
     daemon: PrivateDaemon, tmp_path: Path
 ) -> None:
     engine = DockerEngine(daemon.endpoint)
-    api: Any = APIClient(base_url=daemon.endpoint, version="1.41")
+    api: Any = APIClient(base_url=daemon.endpoint, version="1.41", timeout=300)
     api.import_image_from_data(root_of("sh"), repository=HOST_BASE.partition(":")[0], tag="host")
     base_id = api.inspect_image(HOST_BASE)["Id"]
     fitting = f"{REPOSITORY}:{Sources.here().digest(base_id)}"

@@ -31,7 +31,7 @@ ENVIRONMENT = {
 def bare_image(docker_endpoint: str) -> Iterator[str]:
     """Its name; made of a few programs of this host."""
     name = f"bare-{uuid4().hex[:12]}:1"
-    api: Any = APIClient(base_url=docker_endpoint, version="1.41")
+    api: Any = APIClient(base_url=docker_endpoint, version="1.41", timeout=300)
     said = [f'ENV {key}="{value}"' for key, value in ENVIRONMENT.items()]
     changes = [*said, "USER 4242", "WORKDIR /opt/tools", 'ENTRYPOINT ["/bin/cat"]', "VOLUME /data"]
     api.import_image_from_data(

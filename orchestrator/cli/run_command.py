@@ -62,19 +62,14 @@ def run(
     output = Output(as_json)
     if detach and apply:
         raise UsageMistake("--apply needs the job's end; with --detach use portside jobs apply later")
-    if not (task.strip() or command.strip()):
-        raise UsageMistake("say what the agent should do, or name a command with --exec")
     body: dict[str, Any] = {
-        "task": task if task.strip() else command,
+        "task": _task(task, command),
         "command": command or None,
         "title": title,
         "agent": agent,
         "network": network,
         "mode": mode,
-        "model": chosen_model(model, output) if model else "",
-        "default_model": ""
-        if model
-        else chosen_model("", output, agent=agent, needed=not (command or agent)),
+        **_models(model, output, agent=agent, command=command),
         "image": image,
         "grants": tool_grant or [],
         "coerce": coerce,
@@ -88,6 +83,20 @@ def run(
     }
     request = runs.RunRequest(body, existing(workspace), include_git, apply)
     finish(_detached(settings, request, output) if detach else _watched(settings, request, output))
+
+
+def _task(task: str, command: str) -> str:
+    if not (task.strip() or command.strip()):
+        raise UsageMistake("say what the agent should do, or name a command with --exec")
+    return task if task.strip() else command
+
+
+def _models(model: str, output: Output, *, agent: str, command: str) -> dict[str, str]:
+    """The model that was asked for, or what counts where the agent names none."""
+    if model:
+        return {"model": chosen_model(model, output), "default_model": ""}
+    usual = chosen_model("", output, agent=agent, needed=not (command or agent))
+    return {"model": "", "default_model": usual}
 
 
 async def _watched(settings: Settings, request: runs.RunRequest, output: Output) -> int:

@@ -128,7 +128,8 @@ def control_tools(
         changed: called after a call that may have left something for others.
     """
     make = _Maker(access, changed)
-    return [*_self(make, reads), *_looking(make, reads), *_saying(make, talk), *_running(make, jobs)]
+    looking = (*_looking(make, reads), *_following(make, reads))
+    return [*_self(make, reads), *looking, *_saying(make, talk), *_running(make, jobs)]
 
 
 def _self(make: _Maker, reads: ControlReads) -> list[ControlTool]:
@@ -189,6 +190,12 @@ def _looking(make: _Maker, reads: ControlReads) -> list[ControlTool]:
             observe,
             "invalid_resource",
         ),
+    ]
+
+
+def _following(make: _Maker, reads: ControlReads) -> list[ControlTool]:
+    observe = Right.OBSERVE
+    return [
         make.tool(
             "control_list_tasks",
             "Tasks of a network, those changed last first.",

@@ -108,15 +108,7 @@ async def open_jobs(base: Base, tools: Tools, outside: Outside) -> Jobs:
         sockets=sockets,
         membership=tools.membership,
         egress=egress,
-        settings=SupervisorSettings(
-            base.instance,
-            PlanRules(
-                settings.max_running_jobs,
-                settings.max_running_jobs_per_network or settings.max_running_jobs,
-                settings.register_timeout_s,
-            ),
-            stop_grace_s=settings.stop_grace_s,
-        ),
+        settings=_supervision(base),
     )
     models = models_of(settings, timeline, base.clock, outside.models)
     base.stack.push_async_callback(models.close)
@@ -129,16 +121,19 @@ async def open_jobs(base: Base, tools: Tools, outside: Outside) -> Jobs:
             one()
 
     service = JobService(parts, wake, models=models, secrets=base.secrets, egress=egress)
-    autostart = Autostart(
-        tools.network_store,
-        service,
-        base.clock,
-        base.ids,
-        AutostartRules(
-            settings.max_running_jobs_per_network or settings.max_running_jobs, lambda: _usual_model(settings)
-        ),
-    )
+    rules = AutostartRules(_most_per_network(settings), lambda: _usual_model(settings))
+    autostart = Autostart(tools.network_store, service, base.clock, base.ids, rules)
     return Jobs(parts, tokens, sockets, egress, supervisor, models, native, service, autostart, wakes)
+
+
+def _supervision(base: Base) -> SupervisorSettings:
+    settings = base.settings
+    rules = PlanRules(settings.max_running_jobs, _most_per_network(settings), settings.register_timeout_s)
+    return SupervisorSettings(base.instance, rules, stop_grace_s=settings.stop_grace_s)
+
+
+def _most_per_network(settings: Settings) -> int:
+    return settings.max_running_jobs_per_network or settings.max_running_jobs
 
 
 def _usual_model(settings: Settings) -> str:

@@ -35,15 +35,6 @@ def services_of(base: Base, tools: Tools, jobs: Jobs, gate: OperatorGate) -> App
     settings, stores = base.settings, base.stores
     budgets = Budgets(stores.jobs)
     agents = AgentDesk(tools.network.agents, tools.agent_file, jobs.service, base.clock)
-    reports = WorkerReports(
-        jobs.parts,
-        membership=tools.membership,
-        secrets=base.secrets,
-        sockets=jobs.sockets,
-        registry=tools.registry,
-        audit=tools.audit,
-        wake=jobs.wake,
-    )
     executions = ExecutionService(
         executor=tools.executor,
         registry=tools.registry,
@@ -54,13 +45,7 @@ def services_of(base: Base, tools: Tools, jobs: Jobs, gate: OperatorGate) -> App
         describe=problem_of,
     )
     return AppServices(
-        worker=WorkerServices(
-            jobs.tokens,
-            reports,
-            Catalogues(tools.registry),
-            FirstCatalogue(tools.mcp_file, tools.registry, jobs.parts.timeline, wait_s=settings.tools_wait_s),
-            tools.outputs,
-        ),
+        worker=_worker_of(base, tools, jobs),
         operators=OperatorServices(
             gate=gate,
             jobs=jobs.service,
@@ -93,6 +78,26 @@ def services_of(base: Base, tools: Tools, jobs: Jobs, gate: OperatorGate) -> App
         ready=lambda: _missing(stores, jobs.supervisor),
         mcp=mcp_of(base, tools, jobs, executions),
         ids=base.ids,
+    )
+
+
+def _worker_of(base: Base, tools: Tools, jobs: Jobs) -> WorkerServices:
+    reports = WorkerReports(
+        jobs.parts,
+        membership=tools.membership,
+        secrets=base.secrets,
+        sockets=jobs.sockets,
+        registry=tools.registry,
+        audit=tools.audit,
+        wake=jobs.wake,
+    )
+    wait_s = base.settings.tools_wait_s
+    return WorkerServices(
+        jobs.tokens,
+        reports,
+        Catalogues(tools.registry),
+        FirstCatalogue(tools.mcp_file, tools.registry, jobs.parts.timeline, wait_s=wait_s),
+        tools.outputs,
     )
 
 

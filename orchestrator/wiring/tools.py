@@ -64,7 +64,7 @@ class Tools:
 
 async def open_tools(base: Base) -> Tools:
     """Put together the registry and its sources; no tool is loaded yet."""
-    settings, clock, stores = base.settings, base.clock, base.stores
+    clock, stores = base.clock, base.stores
     audit = AuditLog(stores.audit)
     base.stack.push_async_callback(audit.close)
     outputs = Outputs(base.blobs, stores.artifacts, clock, base.ids)
@@ -83,39 +83,12 @@ async def open_tools(base: Base) -> Tools:
         explainer=SubprocessExplainer(),
         hosted=True,
     )
-    wasm = await open_wasm(settings, clock)
-    base.stack.push_async_callback(wasm.close)
     # No job keeps what a person or an agent from outside asked for: it is answered whole, within reason.
     whole = replace(around, keeper=None, max_output_bytes=_WHOLE_BYTES)
-    by_hand = ToolExecutor(registry, replace(whole, hosted=False))
     executor = ToolExecutor(registry, around)
-    outside = GuestsOutside(
-        secret=stores.secrets.get,
-        file=StartingFiles(stores.jobs, base.blobs).read,
-        invoke=executor.execute,
-    )
-    desk = ToolDesk(
-        registry,
-        by_hand,
-        WasmFiles(wasm, outside),
-        base.ids,
-        tools_dir=settings.tools_dir,
-        agreements=Agreements(settings.home / "agreed"),
-        switches=stores.switches,
-    )
-    mcp = McpServers(
-        await asyncio.to_thread(load_config, settings.mcp_file),
-        on_tools=lambda owner, offers, instructions: registry.replace(
-            owner, offers, instructions=instructions
-        ),
-        resolve_secret=stores.secrets.get,
-        grants=Grants(stores.secrets),
-        on_secrets=base.secrets.learn_of_server,
-    )
-    base.stack.push_async_callback(mcp.close)
-    logins = Logins(Grants(stores.secrets), stores.secrets.get)
-    base.stack.push_async_callback(logins.close)
-    mcp_file = McpServerFile(mcp, settings.mcp_file, logins=logins, resolve_secret=stores.secrets.get)
+    by_hand = ToolExecutor(registry, replace(whole, hosted=False))
+    desk = await _open_desk(base, registry, executor, by_hand)
+    mcp, mcp_file = await _open_mcp(base, registry)
     return Tools(
         registry=registry,
         executor=executor,
@@ -132,6 +105,47 @@ async def open_tools(base: Base) -> Tools:
         arrivals=arrivals,
         agent_file=await open_agents(base, network),
     )
+
+
+async def _open_desk(
+    base: Base, registry: ToolRegistry, executor: ToolExecutor, by_hand: ToolExecutor
+) -> ToolDesk:
+    """The tools directory, and what guests may reach through `executor`."""
+    settings, stores = base.settings, base.stores
+    wasm = await open_wasm(settings, base.clock)
+    base.stack.push_async_callback(wasm.close)
+    outside = GuestsOutside(
+        secret=stores.secrets.get,
+        file=StartingFiles(stores.jobs, base.blobs).read,
+        invoke=executor.execute,
+    )
+    return ToolDesk(
+        registry,
+        by_hand,
+        WasmFiles(wasm, outside),
+        base.ids,
+        tools_dir=settings.tools_dir,
+        agreements=Agreements(settings.home / "agreed"),
+        switches=stores.switches,
+    )
+
+
+async def _open_mcp(base: Base, registry: ToolRegistry) -> tuple[McpServers, McpServerFile]:
+    """The MCP servers, and the file that names them."""
+    file, secret, grants = base.settings.mcp_file, base.stores.secrets.get, Grants(base.stores.secrets)
+    servers = McpServers(
+        await asyncio.to_thread(load_config, file),
+        on_tools=lambda owner, offers, instructions: registry.replace(
+            owner, offers, instructions=instructions
+        ),
+        resolve_secret=secret,
+        grants=grants,
+        on_secrets=base.secrets.learn_of_server,
+    )
+    base.stack.push_async_callback(servers.close)
+    logins = Logins(grants, secret)
+    base.stack.push_async_callback(logins.close)
+    return servers, McpServerFile(servers, file, logins=logins, resolve_secret=secret)
 
 
 def _members_tools(base: Base, network: NetworkService, arrivals: Arrivals) -> list[NetworkTool]:

@@ -7,6 +7,8 @@ from typing import Any
 
 import yaml
 
+_MAX_NODES = 200_000
+
 
 class YamlFault(Exception):
     """The text can't be used.
@@ -33,16 +35,19 @@ class LocatedYaml:
         """Read it.
 
         Raises:
-            YamlFault: it is no YAML, holds several documents, or a key twice.
+            YamlFault: it is no YAML, holds several documents, a key twice, or too much.
         """
         try:
             loader = yaml.SafeLoader(text)
             self._node = loader.get_single_node()
-            _refuse_repeated_keys(self._node)
+            if self._node is not None:
+                _check(self._node)
             self.value: Any = loader.construct_document(self._node) if self._node is not None else None  # pyright: ignore[reportUnknownMemberType] - pyyaml's stubs
         except yaml.MarkedYAMLError as fault:
             line = fault.problem_mark.line + 1 if fault.problem_mark else 1
             raise YamlFault(f"not valid YAML: {fault.problem}", line) from None
+        except RecursionError:
+            raise YamlFault("nested too deeply", None) from None
         except yaml.YAMLError:
             raise YamlFault("not valid YAML: it holds characters that YAML refuses", None) from None
 
@@ -61,15 +66,29 @@ class LocatedYaml:
         return line
 
 
-def _refuse_repeated_keys(node: yaml.Node | None) -> None:
-    if isinstance(node, yaml.SequenceNode):
-        for child in node.value:
-            _refuse_repeated_keys(child)
-    elif isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
-        for key, value in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
-                    raise YamlFault(f"{key.value}: repeated key", key.start_mark.line + 1)
-                seen.add(key.value)
-            _refuse_repeated_keys(value)
+def _check(root: yaml.Node) -> None:
+    """Refuse repeated keys, and what aliases make of a small text: each use of one counts whole.
+
+    Raises:
+        YamlFault: with the line.
+    """
+    waiting, visits = [root], 0
+    while waiting:
+        node = waiting.pop()
+        visits += 1
+        if visits > _MAX_NODES:
+            raise YamlFault(f"more than {_MAX_NODES:,} values, aliases written out", root.start_mark.line + 1)
+        if isinstance(node, yaml.SequenceNode):
+            waiting.extend(node.value)
+        elif isinstance(node, yaml.MappingNode):
+            _refuse_repeated_keys(node)
+            waiting.extend(value for _, value in node.value)
+
+
+def _refuse_repeated_keys(node: yaml.MappingNode) -> None:
+    seen: set[str] = set()
+    for key, _ in node.value:
+        if isinstance(key, yaml.ScalarNode):
+            if key.value in seen:
+                raise YamlFault(f"{key.value}: repeated key", key.start_mark.line + 1)
+            seen.add(key.value)

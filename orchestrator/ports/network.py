@@ -53,7 +53,7 @@ class NetworkReader(Protocol):
         ...
 
     def definitions_since(self, revision: int) -> list[AgentDefinition]:
-        """The agents that were stored last after the profiles had this revision, by name; -1 for every agent."""
+        """The agents that were stored after the profiles had this revision, by name; -1 for all."""
         ...
 
     def launch(self, agent: AgentName) -> AgentLaunch | None:

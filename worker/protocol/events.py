@@ -12,7 +12,7 @@ from worker.protocol.model import Request
 from worker.protocol.problems import ProblemError
 from worker.protocol.tools import WireAdjustment
 
-# What a worker says is stored and read again: no number that a column can't hold, no time that no calendar has.
+# What a worker says is stored and read again: columns hold no larger number, calendars no other time.
 Seq = Annotated[int, Field(ge=1, lt=2**63)]
 At = Annotated[AwareDatetime, Field(ge=datetime(2000, 1, 1, tzinfo=UTC), lt=datetime(3000, 1, 1, tzinfo=UTC))]
 

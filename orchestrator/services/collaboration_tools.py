@@ -70,6 +70,7 @@ def collaboration_tools(
             schemas.AGENTS_FOUND,
             refusals=("search_unavailable",),
             read_only=True,
+            awaits_others=True,
         ),
         _tool(
             "send_collaboration_request",
@@ -88,6 +89,7 @@ def collaboration_tools(
             schemas.CHECK,
             check,
             schemas.CHECKED_REQUEST,
+            awaits_others=True,
         ),
     ]
 
@@ -101,6 +103,7 @@ def _tool(
     *,
     refusals: tuple[RefusalCode, ...] = (),
     read_only: bool = False,
+    awaits_others: bool = False,
     timeout_s: float = 60.0,
 ) -> NetworkTool:
     traits = ToolTraits(
@@ -109,6 +112,7 @@ def _tool(
         original_name=name,
         timeout_s=timeout_s,
         read_only=read_only,
+        awaits_others=awaits_others,
         # The network knows a repeated call by its id.
         idempotent=True,
         surface="worker",

@@ -97,6 +97,7 @@ def _finding(calls: NetworkCalls) -> list[NetworkTool]:
             results.DISCOVERY,
             refusals=("invalid_resource",),
             read_only=True,
+            awaits_others=True,
         ),
     ]
 
@@ -127,6 +128,7 @@ def _talking(calls: NetworkCalls) -> list[NetworkTool]:
             schemas.NO_ARGUMENTS,
             calls.inbox,
             results.INBOX,
+            awaits_others=True,
         ),
         _tool(
             "network_reply",
@@ -170,6 +172,7 @@ def _working(calls: NetworkCalls) -> list[NetworkTool]:
             results.TASK_RECORD,
             refusals=("not_found",),
             read_only=True,
+            awaits_others=True,
         ),
         _tool(
             "network_task_update",
@@ -208,6 +211,7 @@ def _sharing(calls: NetworkCalls) -> list[NetworkTool]:
                 "invalid_ttl",
                 "not_found",
             ),
+            awaits_others=True,
         ),
         _tool(
             "network_release",
@@ -252,12 +256,14 @@ def _tool(
     *,
     refusals: tuple[RefusalCode, ...] = (),
     read_only: bool = False,
+    awaits_others: bool = False,
 ) -> NetworkTool:
     traits = ToolTraits(
         source=ToolSource.NETWORK,
         owner=OWNER,
         original_name=name,
         read_only=read_only,
+        awaits_others=awaits_others,
         # The service knows a call that is repeated by its id, so any of these may run again after a crash.
         idempotent=True,
         surface="worker",

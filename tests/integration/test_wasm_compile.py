@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.open_processes import open_processes
 from tests.support.wasm.guests import CALC, REPOSITORY
 from tests.support.wasm.workshop import workshop
 from tool_registry.visibility import ToolState
@@ -70,6 +71,7 @@ async def test_a_component_that_is_costly_to_compile_is_refused(
     """BR-091: the compiler's own time and memory are bounded too."""
     with pytest.raises(CompileRefused, match=said):
         await compile_component(compile_bomb(200_000), tmp_path / "out", bounds)
+    assert open_processes() == []
 
 
 async def test_cancelling_ends_the_compiler(tmp_path: Path) -> None:
@@ -79,6 +81,7 @@ async def test_cancelling_ends_the_compiler(tmp_path: Path) -> None:
     async with asyncio.timeout(20):
         with pytest.raises(asyncio.CancelledError):
             await task
+    assert open_processes() == []
 
 
 async def test_machine_code_is_kept_private_and_used_again(tmp_path: Path) -> None:

@@ -207,6 +207,7 @@ def _sharing(calls: NetworkCalls) -> list[NetworkTool]:
                 "invalid_scope",
                 "invalid_ttl",
                 "not_found",
+                "too_many_claims",
             ),
         ),
         _tool(

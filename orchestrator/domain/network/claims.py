@@ -85,8 +85,8 @@ def _claimable(path: PathScope | Refusal) -> PathScope | Refusal:
     if isinstance(path, PathScope) and len(path.patterns) > MAX_ALTERNATIVES:
         return Refusal(
             "invalid_scope",
-            f"its braces write out to {len(path.patterns)} paths; at most {MAX_ALTERNATIVES} can be claimed at"
-            " once: use several claims, or a wider scope",
+            f"its braces write out to {len(path.patterns)} paths; one claim takes at most {MAX_ALTERNATIVES}:"
+            " use several claims, or a wider scope",
         )
     return path
 
@@ -150,7 +150,7 @@ def claimed(wanted: Claim, active: Iterable[Claim]) -> Claim | Refusal:
     if len(own) >= MAX_CLAIMS:
         return Refusal(
             "too_many_claims",
-            f"this instance holds {len(own)} claims and may hold no more; release some, or claim wider scopes",
+            f"this instance holds {len(own)} claims and may hold no more; release some, or widen them",
             {"held": len(own)},
         )
     return wanted

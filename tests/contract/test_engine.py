@@ -13,14 +13,12 @@ from dataclasses import replace
 
 import pytest
 
-from container.adapters.docker.engine import DockerEngine
 from container.engine.errors import ImageMissing, LimitNotEnforceable, SandboxNotFound
 from container.engine.sandbox import EventKind, Limits, SandboxRef, SandboxState
 from tests.fakes.engine import FakeEngine, FakeSandbox, Program, until_stopped
+from tests.support.patient_engine import patient_engine
 from tests.support.sandboxes import Sandboxes
 
-# Podman answers nobody while it makes a sandbox, which takes its time on a loaded machine.
-LOADED_S = 30.0
 SPEAKS = ("sh", "-c", "echo out; echo err >&2; exit 3")
 SLEEPS = ("sleep", "60")
 STUBBORN = ("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done")
@@ -81,7 +79,7 @@ def place(request: pytest.FixtureRequest) -> tuple[str, str, str]:
 async def boxes(place: tuple[str, str, str]) -> AsyncIterator[Sandboxes]:
     endpoint, image, runtime = place
     engine = (
-        DockerEngine(endpoint, runtime=runtime, quick_s=LOADED_S)
+        patient_engine(endpoint, runtime=runtime)
         if endpoint
         else FakeEngine(programs=PROGRAMS, images={image})
     )
@@ -135,7 +133,8 @@ async def test_a_sandbox_is_found_by_its_labels_and_only_by_them(boxes: Sandboxe
 
 async def test_stop_ends_a_sandbox_and_stopping_again_is_harmless(boxes: Sandboxes) -> None:
     """BR-108: a second cancel is harmless."""
-    ref = await boxes.launch(*SLEEPS)
+    ref = await boxes.launch(*WRITES)
+    await boxes.printed(ref, "written")  # before that, nobody takes the signal
     await boxes.engine.stop(ref, 10)
     status = await boxes.engine.inspect(ref)
     assert (status.state, status.exit_code) == (SandboxState.EXITED, 143)

@@ -35,10 +35,10 @@ from tool_registry.explain import (
     MAX_VIOLATIONS,
     Explainer,
     cheap,
-    closest,
     violations,
     without_sensitive,
 )
+from tool_registry.near_names import closest
 from tool_registry.output import ToolOutput
 from tool_registry.presenter import OutputKeeper, Presenter
 from tool_registry.rate_limit import RateLimiter

@@ -26,6 +26,8 @@ from container.adapters.docker.private_daemon import PrivateDaemon
 from container.engine.errors import EngineError, EngineUnavailable, RuntimeUnknown
 from tests.support.sandboxes import Sandboxes
 
+_LOADED_S = 30.0
+
 
 @pytest.fixture(scope="session")
 def docker_endpoint() -> Iterator[str]:
@@ -42,9 +44,8 @@ def docker_endpoint() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def docker_engine(docker_endpoint: str) -> Iterator[DockerEngine]:
     """The engine itself; it may be used from any test's event loop."""
-    engine = DockerEngine(docker_endpoint)
-    yield engine
-    asyncio.run(engine.close())
+    with opened(docker_endpoint) as engine:
+        yield engine
 
 
 @pytest.fixture(scope="session")
@@ -121,6 +122,14 @@ def daemon(short_dir: Path) -> Iterator[PrivateDaemon]:
     if pid is not None:
         os.kill(pid, signal.SIGCONT)
     private.stop()
+
+
+@contextmanager
+def opened(endpoint: str, *, runtime: str = "") -> Generator[DockerEngine]:
+    """An engine for many tests; Podman answers nobody while it makes a sandbox, so it gets its time."""
+    engine = DockerEngine(endpoint, runtime=runtime, quick_s=_LOADED_S)
+    yield engine
+    asyncio.run(engine.close())
 
 
 async def built_image(endpoint: str) -> str:

@@ -125,7 +125,7 @@ async def costs(repetitions: int) -> list[Cost]:
                 def change(tx: NetworkTransaction) -> None:
                     first = tx.definition(actor.agent)
                     assert first is not None
-                    tx.put_definition(replace(first, version=str(time.perf_counter())))
+                    tx.put_definition(replace(first, summary=f"Takes care of {time.perf_counter()}"))
 
                 await store.change(NETWORK, change)
                 await search.search(actor, query)

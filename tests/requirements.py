@@ -77,6 +77,8 @@ REQUIREMENTS: dict[str, str] = {
     "PD-50": "The changes of a job whose worker is gone are recovered from its container, once, and safely.",
     "PD-52": "Killed or full, orchestrator, engine, database and disk cost no acknowledged work; nothing runs twice.",
     "PD-73": "A hostile job gets nowhere and takes no more than its share of memory, processes, CPU and disk.",
+    "PD-76": "What a peer sends costs the process that serves everybody a bounded time, whatever it holds.",
+    "PD-75": "No peer of a socket takes room without end: connections, heads, silences and unread answers are bounded.",
     "PD-74": "Sandboxes run in gVisor where it is set; an engine without it is refused at the start.",
     "PD-51": "Changes are applied to a checkout whole or not at all, merged with what changed there, without git too.",
     "PD-45": "A tool's author begins, builds and tries it with one command each, in the sandbox that jobs get.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import islice
 from typing import Any, NoReturn, cast
 
 from pydantic_core import from_json, to_json
@@ -15,10 +16,11 @@ from pydantic_core import from_json, to_json
 from tool_registry.errors import InvalidParams, Violation
 
 MAX_DEPTH = 200
+MAX_VALUES = 100_000  # 0.1 s to read, and a second with a refusal of each (measured)
 
 _UNCLEAR = object()
 _SHORT_CHARS = 4_096  # and so within Python's own bound of a number's digits
-_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
+_BRACKETS = re.compile(r"[\[{\]}]")
 _ONE_OBJECT = "send the arguments as one JSON object, such as {}"
 
 
@@ -52,13 +54,15 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_constant,
 
 
 def strict_json(text: str) -> Any:
-    """Parse JSON; duplicate keys, NaN, Infinity, lone surrogates and absurd depth are refused.
+    """Parse JSON; duplicate keys, NaN, Infinity, lone surrogates, absurd depth and crowds are refused.
+
+    A text costs as much time as it holds values, hardly more for its length: 16 MiB of empty objects would
+    hold whoever reads them for ten seconds.
 
     Raises:
         ValueError: with one sentence that says what is wrong.
     """
-    if text.count("[") + text.count("{") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
-        raise ValueError(f"more than {MAX_DEPTH} levels deep")
+    _check_measure(text)
     value = _canonical(text) if len(text) <= _SHORT_CHARS else _UNCLEAR
     return _strictly(text) if value is _UNCLEAR else value
 
@@ -96,14 +100,41 @@ def _strictly(text: str) -> Any:
     return value
 
 
-def _depth(text: str) -> int:
-    """The deepest nesting of brackets outside strings."""
+def _check_measure(text: str) -> None:
+    """Hold a text to its bounds before anything of it is read.
+
+    Raises:
+        ValueError: it is too deep, or holds too many values.
+    """
+    opened = text.count("[") + text.count("{")
+    if opened <= MAX_DEPTH and (len(text) <= MAX_VALUES or opened + text.count(",") < MAX_VALUES):
+        return
+    bare = _outside_strings(text)
+    if _depth(bare) > MAX_DEPTH:
+        raise ValueError(f"more than {MAX_DEPTH} levels deep")
+    if bare.count("[") + bare.count("{") + bare.count(",") >= MAX_VALUES:
+        raise _crowded()
+
+
+def _outside_strings(text: str) -> str:
+    plain = text.replace("\\\\", "").replace('\\"', "")
+    if plain.count('"') > 4 * MAX_VALUES:  # two for a key, two for its value
+        raise _crowded()
+    return "".join(plain.split('"')[::2])
+
+
+def _crowded() -> ValueError:
+    return ValueError(f"it holds more than {MAX_VALUES:,} values; send less at once")
+
+
+def _depth(bare: str) -> int:
+    """The deepest nesting of brackets, in a text without strings; of a crowd, in its beginning."""
     level = deepest = 0
-    for token in _BRACKETS.finditer(text):
+    for token in islice(_BRACKETS.finditer(bare), 2 * MAX_VALUES):
         if token[0] in "[{":
             level += 1
             deepest = max(deepest, level)
-        elif token[0] in "]}":
+        else:
             level -= 1
     return deepest
 

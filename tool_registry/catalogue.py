@@ -97,6 +97,7 @@ def policy_of(traits: ToolTraits) -> dict[str, Any]:
         "read_only": traits.read_only,
         "idempotent": traits.idempotent,
         "destructive": traits.destructive,
+        "awaits_others": traits.awaits_others,
         "timeout_s": traits.timeout_s,
         "sensitive": list(traits.sensitive),
     }

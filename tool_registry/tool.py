@@ -74,6 +74,7 @@ class ToolTraits:
         read_only: changes nothing; may run again after a crash, and beside others.
         idempotent: running it twice is running it once.
         destructive: may destroy what it touches.
+        awaits_others: what it answers depends on what others do meanwhile: the same call again is waiting.
         sensitive: JSON pointers of arguments that are never logged.
         coerce_safe: its calls are coerced as under the job's policy `coerce: safe`.
         surface: whom it is for: `worker` (every member of a network: jobs and agents from outside),
@@ -91,6 +92,7 @@ class ToolTraits:
     read_only: bool = False
     idempotent: bool = False
     destructive: bool = False
+    awaits_others: bool = False
     sensitive: tuple[str, ...] = ()
     surface: str = "any"
     coerce_safe: bool = False

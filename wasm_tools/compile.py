@@ -57,7 +57,7 @@ async def compile_component(wasm: bytes, out: Path, bounds: CompileBounds) -> No
     finally:
         if process.returncode is None:
             process.kill()
-            await process.wait()
+        await process.communicate()  # a wait alone would leave its pipes open
     if process.returncode != 0:
         raise CompileRefused(_reason(process.returncode or 0, stderr, bounds))
 

@@ -173,7 +173,8 @@ class CallRunner:
     def _take(self, one: PlannedCall, output: ToolOutput, turn: Turn, *, first: bool) -> None:
         text, media = _rendered(output)
         turn.results[one.call.id] = ToolResult(text, output.is_error, media)
-        turn.outcomes.append(Outcome(one.call.name, one.params, output.result))
+        waited = one.entry is not None and one.entry.traits.awaits_others
+        turn.outcomes.append(Outcome(one.call.name, one.params, output.result, waited=waited))
         if output.truncated is not None and output.truncated.artifact:
             turn.whole[one.call.id] = output.truncated.artifact
         self._told.gave(one.call.id, one.call.name, output, text, first=first)

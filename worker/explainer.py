@@ -58,7 +58,7 @@ class SubprocessExplainer:
         finally:
             if process.returncode is None:
                 process.kill()
-                await process.wait()
+            await process.communicate()  # a wait alone would leave its pipes open
         return _violations(answer) if process.returncode == 0 else None
 
 

@@ -50,6 +50,7 @@ class ProxyTool:
             read_only=policy.read_only,
             idempotent=policy.idempotent,
             destructive=policy.destructive,
+            awaits_others=policy.awaits_others,
             sensitive=tuple(policy.sensitive),
         )
         self._timeout_s = policy.timeout_s

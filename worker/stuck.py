@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, cast
@@ -32,26 +32,28 @@ class Outcome:
 
     Attributes:
         arguments: None for a call that never ran: then its name and its refusal are what repeats.
+        waited: asked what others do meanwhile.
     """
 
     name: str
     arguments: Mapping[str, Any] | None
     result: Any
+    waited: bool = False
 
 
 class Repetition:
     """Counts how often the latest turns have repeated themselves.
 
-    A loop is a block of up to four turns that follows itself. Turns whose results change are no loop.
+    A loop is a block of up to four turns that follows itself. Turns whose results change are no loop, nor
+    are those that wait for others: only the job's own limits bound how long it waits.
     """
 
     def __init__(self) -> None:
-        self._turns: deque[bytes] = deque(maxlen=_LONGEST_LOOP * STUCK_AT)
+        self._turns: deque[object] = deque(maxlen=_LONGEST_LOOP * STUCK_AT)
 
     def add(self, outcomes: Iterable[Outcome]) -> Verdict:
         """Take in a turn's calls; the notice is given once for each loop."""
-        prints = sorted({_print(outcome) for outcome in outcomes})
-        self._turns.append(hashlib.sha256(b"".join(prints)).digest())
+        self._turns.append(_print_of_turn(list(outcomes)))
         counts = [(self._repeats(period), period) for period in range(1, _LONGEST_LOOP + 1)]
         most, period = max(counts, key=lambda one: one[0])
         if most >= STUCK_AT:
@@ -70,6 +72,14 @@ class Repetition:
         while length < len(turns) and turns[-1 - length] == turns[-1 - length + period]:
             length += 1
         return length
+
+
+def _print_of_turn(outcomes: Sequence[Outcome]) -> object:
+    """What is equal for turns that are the same."""
+    if any(outcome.waited for outcome in outcomes):
+        return object()  # like no other turn
+    prints = sorted({_print(outcome) for outcome in outcomes})
+    return hashlib.sha256(b"".join(prints)).digest()
 
 
 def _print(outcome: Outcome) -> bytes:

@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
+from orchestrator.cli.plain_console import plain
 from orchestrator.cli.visible import visible
 
 _WIDE = 240
@@ -16,7 +17,11 @@ _WIDE = 240
 
 def _console() -> Console:
     # A pipe has no width: programs and tests get whole lines.
-    return Console(emoji=False, soft_wrap=True, width=None if sys.stdout.isatty() else _WIDE)
+    return plain(Console(emoji=False, soft_wrap=True, width=None if sys.stdout.isatty() else _WIDE))
+
+
+def _errors() -> Console:
+    return plain(Console(stderr=True, emoji=False, soft_wrap=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,7 @@ class Output:
 
     as_json: bool = False
     console: Console = field(default_factory=_console)
-    errors: Console = field(default_factory=lambda: Console(stderr=True, emoji=False, soft_wrap=True))
+    errors: Console = field(default_factory=_errors)
 
     def json(self, value: Any) -> None:
         """Write one JSON document."""

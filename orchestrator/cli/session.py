@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import resource
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ Say = Callable[[str], None]
 MCP_WAIT_S = 10.0
 _TAKEN_WAIT_S = 30.0
 _POLL_S = 0.1
+_OPEN_FILES = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,7 @@ async def embedded(
         CommandFailed: as `orchestrator_for`.
     """
     with logging_to(log):
+        allow_open_files()
         engine = await _ready(settings, say, needs)
         # Closed here unless it was handed over: an engine holds threads.
         try:
@@ -144,6 +147,14 @@ async def embedded(
         except HomeTaken:
             await engine.close()
             raise
+
+
+def allow_open_files(wanted: int = _OPEN_FILES) -> None:
+    """Raise the soft bound of open files as far as it may be: every connection of every job is one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
 
 
 async def make_ready(settings: Settings, say: Say, needs: Needs) -> None:

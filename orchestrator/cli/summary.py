@@ -31,7 +31,7 @@ def calls_table(calls: Iterable[Mapping[str, Any]]) -> Table:
         (
             one["tool_name"],
             one["source"],
-            Text(one["verdict"], style="green" if one["verdict"] == "ok" else "red"),
+            Text(one_line(one["verdict"]), style="green" if one["verdict"] == "ok" else "red"),
             _first(one) if one["first_call"] else "",
             str(one["duration_ms"]),
         )

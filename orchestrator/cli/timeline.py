@@ -51,7 +51,7 @@ class TimelinePrinter:
             self._console.print(line, highlight=False, soft_wrap=True)
 
     def _status(self, data: dict[str, Any]) -> Text:
-        state = str(data.get("state", ""))
+        state = one_line(str(data.get("state", "")))
         text = Text(f"{state:<10} ", style=_STATE_STYLE.get(state, "bold"))
         text.append(one_line(data.get("message") or ""), style="default")
         return text
@@ -71,7 +71,7 @@ class TimelinePrinter:
         good = data["verdict"] == "ok"
         text = Text("  result   ", style="green" if good else "red")
         first = " (first call)" if data["first_call"] else ""
-        text.append(f"{data['verdict']}{first} ", style="green" if good else "red")
+        text.append(f"{one_line(data['verdict'])}{first} ", style="green" if good else "red")
         for one in data.get("adjustments", ()):  # not in a timeline from before
             text.append(f"[{one_line(adjustment(one))}] ", style="yellow")
         return text.append(one_line(data["preview"]), style="dim")

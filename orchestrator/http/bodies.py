@@ -8,7 +8,7 @@ from fastapi import HTTPException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from orchestrator.errors import TooLarge
+from orchestrator.errors import BadRequest, TooLarge
 from orchestrator.http.problems import problem_of, problem_response
 from worker.protocol.problems import STATUS
 
@@ -34,11 +34,12 @@ async def read_body(scope: Scope, receive: Receive, limit_bytes: int = MAX_BODY_
 
     Raises:
         TooLarge: it has more than `limit_bytes`.
+        BadRequest: the connection ended before it did.
     """
     length = stated_length(scope)
     if length is not None and length > limit_bytes:
         raise too_large(limit_bytes)
-    message = await receive()
+    message = await _part(receive)
     body: bytes = message.get("body", b"")
     if not message.get("more_body"):
         if len(body) > limit_bytes:
@@ -46,13 +47,20 @@ async def read_body(scope: Scope, receive: Receive, limit_bytes: int = MAX_BODY_
         return body
     chunks, size = [body], len(body)
     while message.get("more_body"):
-        message = await receive()
+        message = await _part(receive)
         chunk: bytes = message.get("body", b"")
         size += len(chunk)
         if size > limit_bytes:
             raise too_large(limit_bytes)
         chunks.append(chunk)
     return b"".join(chunks)
+
+
+async def _part(receive: Receive) -> Message:
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise BadRequest("the connection ended before the body was whole")
+    return message
 
 
 async def stream_body(request: Request) -> AsyncIterator[bytes]:

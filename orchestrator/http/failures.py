@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import structlog
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orchestrator.http.problems import problem, problem_response
@@ -34,6 +35,8 @@ class Failures:
 
         try:
             await self._app(scope, receive, noted)
+        except ClientDisconnect:
+            pass  # it went away in the middle of its body: nothing is broken, and nobody waits
         except Exception:  # noqa: BLE001 - where a bug ends
             body = logged_bug(scope, self._ids)
             if not started:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Request
 
 from orchestrator.domain.jobs import Job
 from orchestrator.http.auth import caller_job, worker_gate
 from orchestrator.http.gated import gated
+from orchestrator.http.hang_ups import while_connected
 from orchestrator.ports.models import (
     ModelAnswer,
     ModelMessage,
@@ -36,20 +37,23 @@ def llm_router(tokens: TokenService, models: ModelService) -> APIRouter:
     router = APIRouter(prefix="/worker/{job_id}", tags=["model"], route_class=gated(worker_gate(tokens)))
 
     @router.post(f"/{paths.LLM_COMPLETE}", summary="An answer without tools")
-    async def complete(asked: CompleteRequest, job: Job = Depends(caller_job)) -> CompleteAnswer:
-        answer = await models.complete(job, _request(job, asked))
+    async def complete(
+        request: Request, asked: CompleteRequest, job: Job = Depends(caller_job)
+    ) -> CompleteAnswer:
+        answer = await while_connected(request.receive, models.complete(job, _request(job, asked)))
         return CompleteAnswer(
             content=answer.content, finish_reason=answer.finish_reason, usage=_usage(answer)
         )
 
     @router.post(f"/{paths.LLM_COMPLETE_WITH_TOOLS}", summary="An answer that may call tools")
     async def complete_with_tools(
-        asked: CompleteWithToolsRequest, job: Job = Depends(caller_job)
+        request: Request, asked: CompleteWithToolsRequest, job: Job = Depends(caller_job)
     ) -> CompleteWithToolsAnswer:
         tools = tuple(
             ModelTool(tool.name, tool.description, schema_text(tool.parameters)) for tool in asked.tools
         )
-        answer = await models.complete(job, _request(job, asked, tools=tools, tool_choice=asked.tool_choice))
+        asks = _request(job, asked, tools=tools, tool_choice=asked.tool_choice)
+        answer = await while_connected(request.receive, models.complete(job, asks))
         return CompleteWithToolsAnswer(
             content=answer.content,
             finish_reason=answer.finish_reason,

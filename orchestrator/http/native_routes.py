@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import anyio
 from fastapi import APIRouter, Depends, Request, Response
 from starlette.types import Message, Receive, Scope, Send
 
@@ -14,6 +13,7 @@ from orchestrator.domain.native.names import ENDPOINTS, JOB_MODEL, Dialect, Endp
 from orchestrator.errors import NotFound
 from orchestrator.http.auth import caller_job, worker_gate
 from orchestrator.http.gated import gated
+from orchestrator.http.hang_ups import while_connected
 from orchestrator.services.native_models import NativeAsk, NativeModelService
 from orchestrator.services.tokens import TokenService
 from worker.protocol import paths
@@ -113,22 +113,7 @@ class _PassedThrough(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer; errors before the first byte are raised."""
-        failures: list[Exception] = []
-
-        async def answer() -> None:
-            try:
-                await self._answer(send)
-            except Exception as error:  # noqa: BLE001 - raised below, out of the task group
-                failures.append(error)
-            group.cancel_scope.cancel()
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(answer)
-            while (await receive())["type"] != "http.disconnect":
-                pass
-            group.cancel_scope.cancel()
-        if failures:
-            raise failures[0]
+        await while_connected(receive, self._answer(send))
 
     async def _answer(self, send: Send) -> None:
         async with self._models.open(self._job, self._ask) as answer:

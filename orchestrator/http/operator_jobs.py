@@ -82,7 +82,8 @@ def _write_routes(router: APIRouter, services: OperatorServices) -> None:
     async def post_job(asked: JobRequest) -> JobView:
         spec = asked.spec(agent=defaults.agent, network=defaults.network)
         launch = await services.agents.launch_settings(spec.network, spec.agent)
-        return JobView.of(await jobs.create(launched_as(spec, launch, asked.default_model or defaults.model)))
+        spec = launched_as(spec, launch, asked.default_model or defaults.model)
+        return JobView.of(await jobs.create(spec, new_agent=True))
 
     @router.post("/jobs/{job_id}/cancel", status_code=202, summary="Ask a job to end")
     async def cancel(job_id: str) -> JobView:

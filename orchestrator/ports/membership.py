@@ -7,6 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from tool_registry.errors import PortsideError
+
+
+class NotTaken(PortsideError):
+    """The network does not take a job's instance, and will not later; the message says why."""
+
+    code = "not_a_member"
+
 
 @dataclass(frozen=True, slots=True)
 class PushedDelivery:
@@ -27,8 +35,16 @@ class PushedDelivery:
 class Membership(Protocol):
     """Jobs come and go as instances of an agent."""
 
+    async def expect(self, network: str, agent: str) -> None:
+        """A job as this agent is about to be accepted: the network and the agent come to be with it."""
+        ...
+
     async def join(self, network: str, agent: str, instance_id: str, job_id: str) -> None:
-        """A job's worker has registered: its instance can be found and reached. Twice is once."""
+        """A job's worker has registered: its instance can be found and reached. Twice is once.
+
+        Raises:
+            NotTaken: the agent was removed since the job was accepted, or the instance has ended.
+        """
         ...
 
     async def heartbeat(self, instance_id: str) -> None:

@@ -44,8 +44,16 @@ class NetworkReader(Protocol):
         """The agent of a (normal) name."""
         ...
 
+    def agent_names(self) -> list[AgentName]:
+        """Every agent's name, in order."""
+        ...
+
     def profiles_revision(self) -> int:
         """A number that grows whenever an agent is stored or forgotten; 0 before the first."""
+        ...
+
+    def definitions_since(self, revision: int) -> list[AgentDefinition]:
+        """The agents that were stored after the profiles had this revision, by name; -1 for all."""
         ...
 
     def launch(self, agent: AgentName) -> AgentLaunch | None:

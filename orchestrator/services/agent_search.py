@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ from orchestrator.ports.embedder import Embedder, EmbedderUnavailable
 from orchestrator.ports.network import NetworkReader, NetworkStore
 from orchestrator.ports.profile_vectors import ProfileVectorStore
 from orchestrator.services.network_members import Refused, acting_member
-from orchestrator.services.profile_index import ProfileIndex
+from orchestrator.services.profile_index import Declared, Profile, ProfileIndex
 from orchestrator.services.profile_vectors import PATIENCE_S, ProfileVectors
 from tool_registry.clock import Clock
 
@@ -29,22 +29,23 @@ if TYPE_CHECKING:
     from orchestrator.ports.embedder import Matrix
     from orchestrator.services.profile_index import Mask
 
-Declared = dict[AgentName, tuple[Capability, ...]]
-
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
     """What a search has to know of its network, as of one moment.
 
     Attributes:
-        revision: of the profiles; they are read only when it is another one than last time.
+        revision: of the profiles.
+        names: of all agents, in order; None while the revision is the one of the index.
+        changed: agents that were stored after that.
         serving: agents with an instance that can be given work.
         requests: between the searcher and others, unanswered, not long over.
     """
 
     at: datetime
     revision: int
-    agents: Sequence[AgentDefinition] | None
+    names: Sequence[AgentName] | None
+    changed: Sequence[AgentDefinition]
     declared: Declared
     serving: frozenset[AgentName]
     requests: Sequence[CollaborationRequest]
@@ -55,9 +56,6 @@ class _Prepared:
     """What is kept of one network between two searches."""
 
     vectors: ProfileVectors
-    revision: int = -1
-    agents: tuple[AgentDefinition, ...] = ()
-    declared: Declared = field(default_factory=dict[AgentName, tuple[Capability, ...]])
     index: ProfileIndex | None = None
 
 
@@ -102,10 +100,13 @@ class AgentSearch:
         if prepared is None:
             vectors = ProfileVectors(self._embedder, self._vectors, patience_s=self._patience_s)
             prepared = self._networks.setdefault(actor.network, _Prepared(vectors))
-        known, now = prepared.revision, self._clock.now()
+        before, now = prepared.index, self._clock.now()
+        known = -1 if before is None else before.revision
         seen = await self._store.read(actor.network, lambda reader: _look(reader, actor, known, now))
         try:
-            index = await _index(prepared, seen)
+            index = await _index(prepared.vectors, before, seen)
+            if prepared.index is before:
+                prepared.index = index
             need = await self._embedder.embed([query.text])
         except EmbedderUnavailable as error:
             raise Refused(_unavailable(error)) from error
@@ -123,20 +124,22 @@ class AgentSearch:
         left_out[LeftOut.TOO_FAR] = len(order) - len(near)
         matches: list[Match] = []
         for one in near[: query.top_k].tolist():
-            agent = index.agents[int(places[one])]
+            agent = index.profiles[int(places[one])].agent
             similarity = round(float(similar[one]), 4)
             matches.append(Match(agent, similarity, seen.declared.get(agent.name, ())))
         nearest = float(similar.max()) if len(similar) and not matches else None
-        return Found(query, matches, len(index.agents), left_out, nearest)
+        return Found(query, matches, len(index.profiles), left_out, nearest)
 
 
 def _look(reader: NetworkReader, actor: Actor, known: int, now: datetime) -> _Seen:
     acting_member(reader, actor)
     revision = reader.profiles_revision()
+    same = revision == known
     return _Seen(
         now,
         revision,
-        None if revision == known else reader.definitions(),
+        None if same else reader.agent_names(),
+        [] if same else reader.definitions_since(known),
         _declared(reader),
         frozenset(reader.serving_agents(now - FRESH)),
         reader.unanswered_requests(actor.agent, now - RECENT_TIMEOUT),
@@ -144,33 +147,44 @@ def _look(reader: NetworkReader, actor: Actor, known: int, now: datetime) -> _Se
 
 
 def _declared(reader: NetworkReader) -> Declared:
-    found: Declared = {}
+    found: dict[AgentName, tuple[Capability, ...]] = {}
     for instance in reader.declaring_instances():
         found[instance.agent] = (*found.get(instance.agent, ()), *instance.capabilities)
     return found
 
 
-async def _index(prepared: _Prepared, seen: _Seen) -> ProfileIndex:
-    """The arrays for what was seen, made anew when a profile or a declaration is another one."""
-    if seen.agents is not None:
-        prepared.agents, prepared.revision = tuple(seen.agents), seen.revision
-    agents, declared, index = prepared.agents, seen.declared, prepared.index
-    if index is not None and index.agents is agents and prepared.declared == declared:
-        return index
-    keys, texts = await anyio.to_thread.run_sync(_texts, agents, declared)
-    vectors = await prepared.vectors.of(texts)
-    index = await anyio.to_thread.run_sync(ProfileIndex.of, agents, keys, vectors)
-    prepared.index, prepared.declared = index, declared
-    return index
+async def _index(vectors: ProfileVectors, before: ProfileIndex | None, seen: _Seen) -> ProfileIndex:
+    """The index of what was seen; only what is new in it is described and compared anew."""
+    news = _news(before, seen)
+    if before is not None and seen.names is None and not news:
+        return before
+    profiles = {} if before is None else {one.agent.name: one for one in before.profiles}
+    described = await anyio.to_thread.run_sync(_described, news, seen.declared)
+    # Many a change is one of something that is not compared.
+    at_hand = {one.key: one.vectors for one in map(profiles.get, (agent.name for agent in news)) if one}
+    made = at_hand | await vectors.of({key: texts for _, key, texts in described if key not in at_hand})
+    profiles |= {agent.name: Profile(agent, key, made[key]) for agent, key, _ in described}
+    present = [profiles[name] for name in (profiles if seen.names is None else seen.names)]
+    return await anyio.to_thread.run_sync(ProfileIndex.of, seen.revision, seen.declared, present)
 
 
-def _texts(
-    agents: Sequence[AgentDefinition], declared: Declared
-) -> tuple[list[str], dict[str, ProfileTexts]]:
-    """Each agent's key, and what the keys are of; agents that say the same share one."""
-    texts = [profile_texts(agent, declared.get(agent.name, ())) for agent in agents]
-    keys = [one.key for one in texts]
-    return keys, dict(zip(keys, texts, strict=True))
+def _news(before: ProfileIndex | None, seen: _Seen) -> list[AgentDefinition]:
+    """Agents that were stored since, and those whose instances declare something else."""
+    found = {agent.name: agent for agent in seen.changed}
+    if before is not None:
+        for name in {*before.declared, *seen.declared}:
+            known = before.profile(name)
+            if known is not None and before.declared.get(name) != seen.declared.get(name):
+                found.setdefault(name, known.agent)
+    return list(found.values())
+
+
+def _described(
+    agents: Iterable[AgentDefinition], declared: Declared
+) -> list[tuple[AgentDefinition, str, ProfileTexts]]:
+    """Each with its texts and their key; agents that say the same have the same."""
+    described = [(agent, profile_texts(agent, declared.get(agent.name, ()))) for agent in agents]
+    return [(agent, texts.key, texts) for agent, texts in described]
 
 
 def _left_over(

@@ -15,8 +15,8 @@ from orchestrator.ports.jobs import JobStore
 class Budgets:
     """Holds every job to its token and iteration budget, whoever in its container asks.
 
-    Answered requests count, those that failed do not. The count is stored with the job: it survives a
-    restart.
+    Answered requests count, and those that were left in the middle; those that failed do not. The count is
+    stored with the job: it survives a restart.
     """
 
     def __init__(self, jobs: JobStore) -> None:

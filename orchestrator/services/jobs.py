@@ -13,6 +13,7 @@ from orchestrator.ports.blobs import Blob, BlobStore, BlobTooLarge
 from orchestrator.ports.deliveries import DeliveryStore, PendingDelivery
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.jobs import JobStore
+from orchestrator.ports.membership import Membership
 from orchestrator.ports.models import ModelError, ModelProvider
 from orchestrator.services.active_jobs import ActiveJobs
 from orchestrator.services.egress import Egress
@@ -45,6 +46,7 @@ class JobService:
         models: asked whether they can answer a job, before it is accepted.
         secrets: asked whether they can be granted.
         egress: asked whether hosts can be allowed.
+        membership: told of agents that a job is the first to name.
     """
 
     def __init__(
@@ -55,12 +57,14 @@ class JobService:
         models: ModelProvider,
         secrets: SecretService,
         egress: Egress,
+        membership: Membership,
     ) -> None:
         self._parts = parts
         self._wake = wake
         self._models = models
         self._secrets = secrets
         self._egress = egress
+        self._membership = membership
 
     async def upload_workspace(self, chunks: AsyncIterator[bytes]) -> Blob:
         """Store a workspace's tar, to be named in a job by its sha256.
@@ -75,12 +79,14 @@ class JobService:
                 f"the workspace has more than {error.limit_bytes:,} bytes; leave large files out (.gitignore)"
             ) from None
 
-    async def create(self, spec: JobSpec, *, job_id: str | None = None) -> Job:
+    async def create(self, spec: JobSpec, *, job_id: str | None = None, new_agent: bool = False) -> Job:
         """Accept a job; it starts when there is room.
 
         Args:
             spec: what is asked for.
             job_id: its id, when that was decided before; a new one else.
+            new_agent: its agent comes to be with it, unless it is there. Later nobody makes it: a job whose
+                agent was removed before it started fails.
 
         Raises:
             AlreadyExists: there is a job of this id.
@@ -94,6 +100,8 @@ class JobService:
             if size is None:
                 raise BadRequest("there is no workspace of this sha256; upload it first")
             spec = replace(spec, workspace_bytes=size)
+        if new_agent:
+            await self._membership.expect(spec.network, spec.agent)
         parts = self._parts
         job = Job(
             id=JobId(job_id or parts.ids.new()),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
+import anyio
 
 from orchestrator.domain.jobs import Job
 from orchestrator.errors import BadRequest, ModelFailed
@@ -34,7 +37,7 @@ class ModelService:
         """Pass one request to the job's model.
 
         The request proves that the model has seen the results in it: messages among them count as received
-        (00-decisions 29).
+        (00-decisions 29). Cancelling it ends the provider's request.
 
         Raises:
             BadRequest: the request names another model than the job's; which one answers is not the
@@ -46,10 +49,17 @@ class ModelService:
         if request.model not in {"", job.spec.model}:
             raise BadRequest("a job is answered by its own model; leave the model out")
         await self._membership.heartbeat(job.instance_id)
-        async with self._budgets.request(job, estimate_tokens=_estimate(request)) as charge:
+        estimate = _estimate(request)
+        async with self._budgets.request(job, estimate_tokens=estimate) as charge:
             await self._prove_receipt(job, request.messages)
             messages = tuple([await self._resolved(job, message) for message in request.messages])
-            answer = await self._answer(replace(request, model=job.spec.model, messages=messages))
+            try:
+                answer = await self._answer(replace(request, model=job.spec.model, messages=messages))
+            except asyncio.CancelledError:
+                # Nobody waits any longer, but its provider has read it, and bills that.
+                with anyio.CancelScope(shield=True):
+                    await charge.answered(estimate)
+                raise
             await charge.answered(answer.usage.input_tokens + answer.usage.output_tokens)
             return answer
 

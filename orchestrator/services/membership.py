@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from orchestrator.ports.membership import PushedDelivery
+from orchestrator.ports.membership import NotTaken, PushedDelivery
 from orchestrator.services.network import NetworkService
+from orchestrator.services.network_members import Refused
 from orchestrator.services.network_push import pushed
 
 
 class NetworkMembership:
-    """`Membership` over the network service: networks and agents come to be with their first job."""
+    """`Membership` over the network service."""
 
     def __init__(self, service: NetworkService) -> None:
         self._service = service
 
-    async def join(self, network: str, agent: str, instance_id: str, job_id: str) -> None:
-        """A job's worker has registered."""
+    async def expect(self, network: str, agent: str) -> None:
+        """A job as this agent is about to be accepted."""
         await self._service.ensure_network(network)
         await self._service.ensure_agent(network, agent)
-        await self._service.join(network, agent, instance_id, job_id)
+
+    async def join(self, network: str, agent: str, instance_id: str, job_id: str) -> None:
+        """A job's worker has registered. Nobody is made here: who is not there was removed meanwhile."""
+        try:
+            await self._service.join(network, agent, instance_id, job_id)
+        except Refused as no:
+            gone = f"agent {agent!r} was removed from network {network!r} while the job waited to start"
+            raise NotTaken(gone if no.code == "not_found" else no.message) from no
 
     async def heartbeat(self, instance_id: str) -> None:
         """The worker was heard of."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from orchestrator.domain.network.agents import AgentDefinition, AgentKind
+from orchestrator.domain.network.capabilities import Capability
 from orchestrator.domain.network.identities import AgentName
 
 if TYPE_CHECKING:
@@ -17,47 +18,75 @@ if TYPE_CHECKING:
 
     Mask: TypeAlias = NDArray[np.bool_]
 
+Declared = Mapping[AgentName, tuple[Capability, ...]]
+"""What the live instances of agents say they can do besides their agent's profile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """An agent and what is compared with a need.
+
+    Attributes:
+        key: of the texts that the vectors are of.
+        vectors: the row of the whole profile, then one for each part; there is one part at least.
+    """
+
+    agent: AgentDefinition
+    key: str
+    vectors: Matrix
+
 
 @dataclass(frozen=True, slots=True)
 class ProfileIndex:
-    """Agents in the order of their names; each array has a place for each.
+    """Profiles in the order of their agents' names; each array but `rows` has a place for each.
 
     Attributes:
-        wholes: one row an agent, of its whole profile.
-        parts: the rows of all agents' parts; those of an agent begin at its `starts`.
+        revision: of the network's profiles, when these were read.
+        declared: at that time; part of the texts.
+        rows: the vectors of all profiles, one profile after the other; those of one begin at its `starts`.
     """
 
-    agents: tuple[AgentDefinition, ...]
+    revision: int
+    declared: Declared
+    profiles: tuple[Profile, ...]
     places: Mapping[AgentName, int]
     tagged: Mapping[str, Sequence[int]]
     human: Mask
     autostart: Mask
-    wholes: Matrix
-    parts: Matrix
+    rows: Matrix
     starts: NDArray[np.int64]
 
     @classmethod
-    def of(
-        cls, agents: tuple[AgentDefinition, ...], keys: Sequence[str], vectors: Mapping[str, Matrix]
-    ) -> ProfileIndex:
-        """Arrays of these agents, whose `keys` all have a matrix in `vectors`; there is one at least."""
+    def of(cls, revision: int, declared: Declared, profiles: Sequence[Profile]) -> ProfileIndex:
+        """Arrays of these profiles; there is one at least."""
         import numpy as np  # only where profiles are searched
 
+        agents = [one.agent for one in profiles]
         tagged: dict[str, list[int]] = {}
         for place, agent in enumerate(agents):
             for tag in set(agent.tags):
                 tagged.setdefault(tag, []).append(place)
-        counts = [len(vectors[key]) - 1 for key in keys]
+        rows = np.concatenate([one.vectors for one in profiles])
+        ends = np.cumsum([len(one.vectors) for one in profiles], dtype=np.int64)
+        starts = np.concatenate([ends[:1] * 0, ends[:-1]])
+        # As parts of the new array, so that nothing of the old one stays in memory.
+        spans = zip(profiles, starts.tolist(), ends.tolist(), strict=True)
         return cls(
-            agents=agents,
+            revision=revision,
+            declared=declared,
+            profiles=tuple(Profile(one.agent, one.key, rows[start:end]) for one, start, end in spans),
             places={agent.name: place for place, agent in enumerate(agents)},
             tagged=tagged,
             human=np.array([agent.kind is AgentKind.HUMAN for agent in agents], np.bool_),
             autostart=np.array([agent.launch.autostart for agent in agents], np.bool_),
-            wholes=np.stack([vectors[key][0] for key in keys]),
-            parts=np.concatenate([vectors[key][1:] for key in keys]),
-            starts=np.cumsum([0, *counts[:-1]], dtype=np.int64),
+            rows=rows,
+            starts=starts,
         )
+
+    def profile(self, name: AgentName) -> Profile | None:
+        """An agent's."""
+        place = self.places.get(name)
+        return None if place is None else self.profiles[place]
 
     def named(self, names: Iterable[AgentName]) -> Mask:
         """Where these agents are."""
@@ -75,12 +104,14 @@ class ProfileIndex:
         """
         import numpy as np
 
-        best = np.maximum.reduceat(self.parts @ need[0], self.starts)
-        return (self.wholes @ need[0] + best) / 2
+        near = self.rows @ need[0]
+        wholes = near[self.starts]
+        near[self.starts] = -1.0  # the whole is no part
+        return (wholes + np.maximum.reduceat(near, self.starts)) / 2
 
     def _mask(self, places: Iterable[int]) -> Mask:
         import numpy as np
 
-        mask = np.zeros(len(self.agents), np.bool_)
+        mask = np.zeros(len(self.profiles), np.bool_)
         mask[list(places)] = True
         return mask

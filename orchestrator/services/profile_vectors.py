@@ -24,7 +24,7 @@ _PORTION = 16
 class ProfileVectors:
     """The vectors of one network's profile texts, from memory, from the store, or made now.
 
-    Making goes on when nobody waits for it any more. What was not asked for last is not kept in memory.
+    Making goes on when nobody waits for it any more. What was handed out is not kept in memory.
 
     Args:
         embedder: makes them.
@@ -57,14 +57,14 @@ class ProfileVectors:
         while missing := {key: one for key, one in texts.items() if key not in self._known}:
             making = self._making
             if making is None or making.done():
+                self._known = {key: one for key, one in self._known.items() if key in texts}
                 making = self._making = asyncio.get_running_loop().create_task(self._make(missing))
             await asyncio.wait({making}, timeout=self._patience_s)
             if not making.done():
                 raise Refused(_not_ready(len(texts), sum(key not in self._known for key in texts)))
             if not making.cancelled():
                 making.result()
-        self._known = {key: self._known[key] for key in texts}
-        return self._known
+        return {key: self._known.pop(key) for key in texts}
 
     async def _make(self, missing: Mapping[str, ProfileTexts]) -> None:
         self._known |= await self._store.load(self._embedder.model_id, list(missing))

@@ -12,7 +12,7 @@ from orchestrator.errors import ChangesMissing, Conflict, JobNotActive, TooLarge
 from orchestrator.ports.blobs import Blob, BlobTooLarge
 from orchestrator.ports.deliveries import PendingDelivery
 from orchestrator.ports.events import NewEvent, StoredEvent
-from orchestrator.ports.membership import Membership
+from orchestrator.ports.membership import Membership, NotTaken
 from orchestrator.ports.sockets import JobSockets
 from orchestrator.services.active_jobs import may_call
 from orchestrator.services.jobs import JobParts
@@ -66,7 +66,11 @@ class WorkerReports:
         self._wake = wake
 
     async def register(self, job: Job) -> Job:
-        """The worker has come: the first call makes the job `running` and takes the token file away."""
+        """The worker has come: the first call makes the job `running` and takes the token file away.
+
+        Raises:
+            JobNotActive: it was cancelled or has ended; or its agent is gone, and it ends now.
+        """
         self._sockets.remove_token(job.id)
         now = self._parts.clock.now()
 
@@ -80,13 +84,33 @@ class WorkerReports:
         present = changed or await self._registered(job)
         self._parts.active.put(present)
         # Also when it registered before: the run that wrote it down may have been killed right after.
-        await self._membership.join(job.spec.network, job.spec.agent, job.instance_id, job.id)
+        try:
+            await self._membership.join(job.spec.network, job.spec.agent, job.instance_id, job.id)
+        except NotTaken as error:
+            await self._fail(job, error.message)
+            raise JobNotActive(f"{error.message}; its worker stops") from None
         await self._membership.heartbeat(job.instance_id)
         if changed is not None:
             await self._parts.timeline.note(
                 job.id, "status", state=changed.state, message="the worker has registered", iteration=0
             )
         return present
+
+    async def _fail(self, job: Job, reason: str) -> None:
+        now = self._parts.clock.now()
+
+        def failed(current: Job) -> Job | None:
+            if current.attempt != job.attempt or current.state.terminal:
+                return None
+            return current.moved(JobState.FAILED, reason=reason, finished_at=now)
+
+        changed = await self._parts.store.update(job.id, failed)
+        if changed is None:
+            return
+        self._parts.active.drop(job.id)
+        await self._membership.leave(job.instance_id, reason)
+        await self._parts.timeline.note(job.id, "status", state=changed.state, message=reason, iteration=None)
+        self._wake()
 
     async def _registered(self, job: Job) -> Job:
         """The job as it stands, when this attempt's worker has registered before."""

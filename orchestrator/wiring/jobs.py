@@ -120,7 +120,9 @@ async def open_jobs(base: Base, tools: Tools, outside: Outside) -> Jobs:
         for one in wakes:
             one()
 
-    service = JobService(parts, wake, models=models, secrets=base.secrets, egress=egress)
+    service = JobService(
+        parts, wake, models=models, secrets=base.secrets, egress=egress, membership=tools.membership
+    )
     rules = AutostartRules(_most_per_network(settings), lambda: _usual_model(settings))
     autostart = Autostart(tools.network_store, service, base.clock, base.ids, rules)
     return Jobs(parts, tokens, sockets, egress, supervisor, models, native, service, autostart, wakes)

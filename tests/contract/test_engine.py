@@ -135,7 +135,8 @@ async def test_a_sandbox_is_found_by_its_labels_and_only_by_them(boxes: Sandboxe
 
 async def test_stop_ends_a_sandbox_and_stopping_again_is_harmless(boxes: Sandboxes) -> None:
     """BR-108: a second cancel is harmless."""
-    ref = await boxes.launch(*SLEEPS)
+    ref = await boxes.launch(*WRITES)
+    await boxes.printed(ref, "written")  # before that, nobody takes the signal
     await boxes.engine.stop(ref, 10)
     status = await boxes.engine.inspect(ref)
     assert (status.state, status.exit_code) == (SandboxState.EXITED, 143)

@@ -114,6 +114,24 @@ async def test_removing_an_agent_by_force_cancels_its_jobs(orchestrator: Wired) 
     assert (job.state.value, job.reason) == ("cancelled", "agent 'a' was removed")
 
 
+async def test_a_job_whose_agent_was_removed_before_it_started_fails_and_brings_no_agent_back(
+    orchestrator: Wired,
+) -> None:
+    """The first job of an unknown agent makes it when it is accepted, and no job makes one later."""
+    http = orchestrator.operator
+    job_id = await orchestrator.launched(agent="Newcomer", network="other")
+    others = "/api/v1/networks/other/agents"
+    assert [one["name"] for one in (await http.get(others)).json()] == ["newcomer"]
+    assert (await http.delete(f"{others}/newcomer")).status_code == 204
+    worker = await orchestrator.worker(job_id, register=False)
+    refused = await worker.get("job")
+    assert problem(refused)["code"] == "job_not_active"
+    job = await orchestrator.ended(job_id)
+    assert job.state.value == "failed"
+    assert job.reason.startswith("agent 'Newcomer' was removed from network 'other' while the job waited")
+    assert (await http.get(others)).json() == []
+
+
 async def test_the_file_is_followed_while_the_service_runs_and_a_broken_one_keeps_the_old(
     home: Path,
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 import pytest
+from starlette.types import Message
 
 from orchestrator.http.bodies import MAX_BODY_BYTES
 from orchestrator.ports.errors import StoreUnavailable
@@ -186,6 +187,36 @@ async def test_a_bug_is_500_with_an_id_that_the_log_has(logged: Any, orchestrato
         assert (answer.status_code, body["code"], body["retryable"]) == (500, "internal", False)
         assert "secret" not in answer.text
         assert logged.getvalue().count(body["detail"].rsplit(" ", 1)[1]) == 1
+
+
+@pytest.mark.parametrize("where", ["tools/execute", "mcp", "events", "workspace/changes"])
+async def test_a_request_whose_body_is_cut_off_does_nothing_and_is_no_bug(
+    logged: Any, orchestrator: Wired, where: str
+) -> None:
+    """Also when what came reads as if it were whole."""
+    worker = await orchestrator.worker()
+    sent = {
+        "tools/execute": b'{"tool_name": "echo", "params": {}}',
+        "mcp": b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}',
+        "events": b'{"events": []}',
+        "workspace/changes": b"",
+    }[where]
+    parts = [{"type": "http.request", "body": sent, "more_body": True}]
+    answered: list[Message] = []
+
+    async def receive() -> Message:
+        return parts.pop() if parts else {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        answered.append(message)
+
+    method, path = "PUT" if where.startswith("workspace") else "POST", f"/worker/{worker.job_id}/{where}"
+    headers = [(b"authorization", b"Bearer " + worker.token.encode())]
+    scope: dict[str, Any] = {"type": "http", "method": method, "path": path, "headers": headers}
+    await orchestrator.running.app(scope | {"query_string": b""}, receive, send)
+    assert not [one for one in answered if one.get("status") in {200, 204}]
+    assert "request_broke" not in logged.getvalue()
+    assert (await orchestrator.operator.get(f"/api/v1/jobs/{worker.job_id}/calls")).json() == []
 
 
 async def test_a_database_that_does_not_answer_is_503_and_worth_a_retry(

@@ -133,6 +133,25 @@ async def test_events_are_stored_once_by_their_number(orchestrator: Wired) -> No
     assert texts == ["a", "b", "c"]
 
 
+async def test_events_that_no_timeline_can_hold_are_refused(orchestrator: Wired) -> None:
+    """PD-4, PD-76: what a worker says can always be stored, and always be read again."""
+    worker = await orchestrator.worker()
+    for odd in (
+        {"seq": 2**63},
+        {"seq": 10**3000},
+        {"seq": 0},
+        {"at": "2026-01-02T00:00:00"},
+        {"at": "9999-12-31T23:59:59-12:00"},
+        {"at": "0001-01-01T00:00:00+14:00"},
+        {"at": 1e15},
+        {"at": "today"},
+    ):
+        refused = await worker.post("events", {"events": [event(1) | odd]})
+        assert (refused.status_code, problem(refused)["code"]) == (400, "invalid_request"), odd
+    assert (await worker.post("events", {"events": [event(2**63 - 1)]})).status_code == 204
+    assert len(await orchestrator.events(worker.job_id, "log")) == 1
+
+
 async def test_events_are_masked_again_when_they_arrive(orchestrator: Wired) -> None:
     """BR-121: known secrets and sensitive arguments, whatever the worker did (00-decisions 4)."""
     worker = await orchestrator.worker()

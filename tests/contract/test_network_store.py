@@ -261,6 +261,27 @@ async def test_the_revision_of_the_profiles_grows_with_each_stored_agent(store: 
     assert await store.read(THERE, revision) == 0
 
 
+async def test_agents_are_found_by_when_they_were_stored(store: NetworkStore):
+    """AT-8: what a search has read before it need not read again."""
+
+    def since(revision: int) -> Callable[[NetworkReader], tuple[list[str], list[str]]]:
+        return lambda reader: (
+            [one.name for one in reader.definitions_since(revision)],
+            list(reader.agent_names()),
+        )
+
+    await put(store, lambda tx: tx.create(START), lambda tx: tx.put_definition(definition(B)))
+    await put(store, lambda tx: tx.put_definition(definition(A)))
+    first = await store.read(HERE, lambda reader: reader.profiles_revision())
+    assert await store.read(HERE, since(-1)) == ([A, B], [A, B])
+    assert await store.read(HERE, since(first)) == ([], [A, B])
+    await put(store, lambda tx: tx.put_definition(definition(B)))
+    assert await store.read(HERE, since(first)) == ([B], [A, B])
+    await put(store, lambda tx: tx.delete_definition(B))
+    assert await store.read(HERE, since(first)) == ([], [A])
+    assert await store.read(THERE, since(-1)) == ([], [])
+
+
 async def test_who_serves_and_who_declares_is_told_of_live_instances(store: NetworkStore):
     able, later = (Capability("c", "C"),), START + timedelta(seconds=1)
 

@@ -51,6 +51,7 @@ class _Network:
     made: bool = False
     revision: int = 0
     agents: dict[AgentName, AgentDefinition] = field(default_factory=dict[AgentName, AgentDefinition])
+    stored_at: dict[AgentName, int] = field(default_factory=dict[AgentName, int])
     instances: dict[InstanceId, Instance] = field(default_factory=dict[InstanceId, Instance])
     tasks: dict[TaskId, Task] = field(default_factory=dict[TaskId, Task])
     histories: dict[TaskId, tuple[HistoryEntry, ...]] = field(
@@ -78,7 +79,10 @@ class _Network:
 class _Rows:
     """Reads and puts over one network's rows."""
 
-    def __init__(self, rows: _Network, owners: Owners, signer: MessageSigner | None) -> None:
+    def __init__(
+        self, rows: _Network, owners: Owners, signer: MessageSigner | None, given: list[AgentName]
+    ) -> None:
+        self._given = given
         self._signer = signer
         self._rows = rows
         self._owners = owners
@@ -87,13 +91,22 @@ class _Rows:
         return self._rows.made
 
     def definitions(self) -> list[AgentDefinition]:
-        return [self._rows.agents[name] for name in sorted(self._rows.agents)]
+        self._given += self.agent_names()
+        return [self._rows.agents[name] for name in self.agent_names()]
 
     def definition(self, name: AgentName) -> AgentDefinition | None:
         return self._rows.agents.get(name)
 
     def profiles_revision(self) -> int:
         return self._rows.revision
+
+    def agent_names(self) -> list[AgentName]:
+        return sorted(self._rows.agents)
+
+    def definitions_since(self, revision: int) -> list[AgentDefinition]:
+        found = [name for name in self.agent_names() if self._rows.stored_at[name] > revision]
+        self._given += found
+        return [self._rows.agents[name] for name in found]
 
     def launch(self, agent: AgentName) -> AgentLaunch | None:
         return self._rows.launches.get(agent)
@@ -258,6 +271,7 @@ class _Rows:
     def put_definition(self, definition: AgentDefinition) -> None:
         self._rows.revision += 1
         self._rows.agents[definition.name] = definition
+        self._rows.stored_at[definition.name] = self._rows.revision
 
     def put_instance(self, instance: Instance) -> None:
         if self._owners.setdefault(instance.id, self._rows.name) != self._rows.name:
@@ -310,10 +324,12 @@ class MemoryNetworkStore:
 
     Attributes:
         broken: what every change raises.
+        given: whose definitions were handed out in lists.
     """
 
     def __init__(self, signer: MessageSigner | None = None) -> None:
         self.broken: StoreError | None = None
+        self.given: list[AgentName] = []
         self._signer = signer
         self._networks: dict[NetworkName, _Network] = {}
         self._owners: Owners = {}
@@ -322,7 +338,7 @@ class MemoryNetworkStore:
     async def read(self, network: NetworkName, work: Callable[[NetworkReader], T]) -> T:
         await anyio.lowlevel.checkpoint()
         rows = self._networks.get(network) or _Network(network)
-        return work(_Rows(rows, self._owners, self._signer))
+        return work(_Rows(rows, self._owners, self._signer, self.given))
 
     async def change(self, network: NetworkName, work: Callable[[NetworkTransaction], T]) -> T:
         async with self._turn:
@@ -330,7 +346,7 @@ class MemoryNetworkStore:
                 raise self.broken
             rows = (self._networks.get(network) or _Network(network)).copied()
             owners = dict(self._owners)
-            result = work(_Rows(rows, owners, self._signer))
+            result = work(_Rows(rows, owners, self._signer, self.given))
             self._networks[network], self._owners = rows, owners
             return result
 

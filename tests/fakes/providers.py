@@ -49,7 +49,12 @@ class Fail:
     headers: dict[str, str] = field(default_factory=dict[str, str])
 
 
-Reply = Say | Fail
+@dataclass(frozen=True)
+class Nothing:
+    """Not a word, until the client leaves."""
+
+
+Reply = Say | Fail | Nothing
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,9 @@ class FakeProvider:
         reply = self.reply(seen) if self.reply else self.plan[0]
         if not self.reply and len(self.plan) > 1:
             self.plan.pop(0)
-        if isinstance(reply, Fail):
+        if isinstance(reply, Nothing):
+            await self._until_left(receive, send)
+        elif isinstance(reply, Fail):
             await _send_whole(reply, send)
         elif not seen.body.get("stream"):
             await _send_whole(Fail(200, _WHOLE[seen.dialect](reply)), send)
@@ -120,7 +127,7 @@ class FakeProvider:
             last = f"event: error\ndata: {json.dumps(error)}\n\n".encode() if is_error else b""
             await send({"type": "http.response.body", "body": last, "more_body": False})
 
-    async def _until_left(self, receive: Any, send: Any, *, pings: bool) -> None:
+    async def _until_left(self, receive: Any, send: Any, *, pings: bool = False) -> None:
         async with anyio.create_task_group() as group:
             if pings:
                 group.start_soon(_ping, send)

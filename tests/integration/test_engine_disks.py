@@ -17,6 +17,7 @@ from container.adapters.docker.status import LABEL
 from container.engine.errors import EngineError, ImageMissing
 from container.engine.sandbox import Limits, SandboxState
 from tests.support.docker_engine import missing
+from tests.support.patient_engine import patient_engine
 from tests.support.sandboxes import Sandboxes
 
 pytestmark = pytest.mark.docker
@@ -36,7 +37,7 @@ async def bounded(docker_endpoint: str, worker_image: str, folder: Path) -> Asyn
     disks = BoundedDisks(folder, DiskSize(24 * MIB, 1000))
     if disks.obstacle():
         missing(disks.obstacle())
-    made = Sandboxes(DockerEngine(docker_endpoint, disks=disks), worker_image)
+    made = Sandboxes(patient_engine(docker_endpoint, disks=disks), worker_image)
     yield made
     await made.remove_all()
     await made.engine.close()
@@ -127,7 +128,7 @@ async def test_disks_whose_folder_was_removed_under_them_are_let_go(bounded: San
 
 async def test_without_room_on_the_host_a_launch_says_so(docker_endpoint: str, worker_image: str) -> None:
     """BR-106: the orchestrator's own disk is full."""
-    full = Sandboxes(DockerEngine(docker_endpoint, disks=BoundedDisks(Path("/proc/self"))), worker_image)
+    full = Sandboxes(patient_engine(docker_endpoint, disks=BoundedDisks(Path("/proc/self"))), worker_image)
     with pytest.raises(EngineError, match=r"/proc/self has 0 MiB left: make room"):
         await full.launch("true")
     await full.engine.close()
@@ -138,7 +139,7 @@ async def test_without_root_the_engine_says_that_disk_is_not_bounded(docker_endp
         def obstacle(self) -> str:
             return "bounded disks need root"
 
-    engine = DockerEngine(docker_endpoint, disks=Rootless(Path("/nonexistent")))
+    engine = patient_engine(docker_endpoint, disks=Rootless(Path("/nonexistent")))
     assert "need root" in (await engine.describe()).unenforced["disk_bytes"]
     await engine.close()
 

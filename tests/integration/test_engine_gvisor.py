@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from container.adapters.docker.engine import DockerEngine
 from container.engine.errors import RuntimeUnknown
 from orchestrator.settings import Settings
 from orchestrator.wiring.engines import open_engine
 from tests.support.command_line import ROOT, CommandLine
+from tests.support.patient_engine import patient_engine
 from tests.support.sandboxes import Sandboxes, socket_directory
 
 pytestmark = [pytest.mark.docker, pytest.mark.xdist_group("gvisor")]
@@ -78,7 +78,7 @@ async def test_a_sandbox_in_gvisor_has_a_kernel_of_its_own_and_only_the_way_home
 ) -> None:
     """The same seal as under runc: no network, no capability, a read-only root."""
     endpoint, image = gvisor
-    boxes = Sandboxes(DockerEngine(endpoint, runtime="runsc"), image)
+    boxes = Sandboxes(patient_engine(endpoint, runtime="runsc"), image)
     directory = socket_directory(tmp_path)
 
     async def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

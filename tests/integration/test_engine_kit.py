@@ -22,6 +22,7 @@ from container.engine.errors import ImageMissing, LaunchFailed
 from container.engine.sandbox import WorkerStart
 from tests.support.bare_image import root_of
 from tests.support.deadline import eventually
+from tests.support.patient_engine import patient_engine
 from tests.support.sandboxes import Sandboxes
 from worker.tools.environment import child_environment
 
@@ -131,7 +132,7 @@ def test_an_image_of_another_processor_is_refused_with_the_one_to_take() -> None
 async def test_pruning_takes_stale_images_and_kits_and_leaves_what_fits_or_is_in_use(
     daemon: PrivateDaemon, tmp_path: Path
 ) -> None:
-    engine = DockerEngine(daemon.endpoint)
+    engine = patient_engine(daemon.endpoint)
     api: Any = APIClient(base_url=daemon.endpoint, version="1.41", timeout=300)
     api.import_image_from_data(root_of("sh"), repository=HOST_BASE.partition(":")[0], tag="host")
     base_id = api.inspect_image(HOST_BASE)["Id"]

@@ -16,10 +16,10 @@ import jwt
 import openai
 import pytest
 
-from tests.fakes.providers import Call, Fail, FakeProvider, Say, fake_provider
+from tests.fakes.providers import Call, Fail, FakeProvider, Nothing, Say, fake_provider
 from tests.fakes.tools import SECRET
 from tests.fakes.worker_orchestrator import WorkerOrchestrator
-from tests.support.deadline import within
+from tests.support.deadline import eventually, within
 from tests.support.orchestrator import Wired, WorkerHands, http_over, problem, wired
 from worker.client import WorkerClient
 from worker.clock import SystemClock
@@ -66,7 +66,12 @@ async def relayed(running: Wired, provider: FakeProvider, **asked: Any) -> Async
     async with http_over(socket=worker.socket) as http:
         client = WorkerClient(http, worker.job_id, token, clock=SystemClock())
         upstream = Upstream(
-            http, worker.job_id, token, renew=client.renew_token, clock=SystemClock(), outage_s=5.0
+            lambda: http_over(socket=worker.socket),
+            worker.job_id,
+            token,
+            renew=client.renew_token,
+            clock=SystemClock(),
+            outage_s=5.0,
         )
         relay = Relay(upstream)
         await relay.open()
@@ -239,15 +244,29 @@ async def test_a_client_that_waits_for_a_go_ahead_gets_one(gpt: Relayed) -> None
     writer.close()
 
 
-async def test_a_client_that_hangs_up_ends_the_provider_s_request(gpt: Relayed) -> None:
+async def test_a_client_that_hangs_up_in_the_middle_ends_the_provider_s_request(gpt: Relayed) -> None:
     """BR-146 (g)."""
     gpt.provider.plan = [Say("hello there, this is long", cut_after=3, then="silence")]
-    body = json.dumps({**BODY, "stream": True}).encode()
     reader, writer = await asyncio.open_connection("127.0.0.1", gpt.port())
-    writer.write(written(f"Content-Length: {len(body)}", body=body))
-    await within(10.0, reader.readuntil(b"data:"))
+    writer.write(streamed())
+    await within(60.0, reader.readuntil(b"data:"))
     writer.close()
-    await within(10.0, gpt.provider.closed.wait())
+    await within(60.0, gpt.provider.closed.wait())
+
+
+async def test_a_client_that_hangs_up_before_an_answer_ends_the_provider_s_request(gpt: Relayed) -> None:
+    """BR-146 (g)."""
+    gpt.provider.plan = [Nothing()]
+    _, writer = await asyncio.open_connection("127.0.0.1", gpt.port())
+    writer.write(streamed())
+    await eventually(lambda: gpt.provider.seen, 60.0)
+    writer.close()
+    await within(60.0, gpt.provider.closed.wait())
+
+
+def streamed() -> bytes:
+    body = json.dumps({**BODY, "stream": True}).encode()
+    return written(f"Content-Length: {len(body)}", body=body)
 
 
 async def expired_token(gpt: Relayed) -> str:
@@ -283,7 +302,7 @@ async def test_another_job_s_token_opens_nothing(served: Wired, provider: FakePr
 
 async def test_an_orchestrator_that_is_away_is_an_answer_in_the_end(gpt: Relayed) -> None:
     gone = Upstream(
-        httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(uds="/nonexistent"), base_url="http://x"),
+        lambda: http_over(socket=Path("/nonexistent")),
         "j",
         Token("t"),
         renew=_never,
@@ -302,17 +321,22 @@ async def test_an_orchestrator_that_restarts_is_waited_for(tmp_path: Path) -> No
     """BR-119: the request goes out once somebody listens, and the agent sees no failure."""
     away = WorkerOrchestrator(tmp_path)
     token = await asyncio.to_thread(away.token_file.read_text)
-    async with http_over(socket=away.socket) as http:
-        relay = Relay(
-            Upstream(http, away.job_id, Token(token), renew=_never, clock=SystemClock(), outage_s=20.0)
-        )
-        await relay.open()
-        async with httpx.AsyncClient(timeout=30.0) as agent:
-            asking = asyncio.create_task(agent.post(f"http://127.0.0.1:{relay.port}{CHAT}", json=BODY))
-            await asyncio.to_thread(away.start)
-            assert (await within(20.0, asking)).json()["asked"] == BODY
-        await relay.close()
-        await asyncio.to_thread(away.stop)
+    upstream = Upstream(
+        lambda: http_over(socket=away.socket),
+        away.job_id,
+        Token(token),
+        renew=_never,
+        clock=SystemClock(),
+        outage_s=20.0,
+    )
+    relay = Relay(upstream)
+    await relay.open()
+    async with httpx.AsyncClient(timeout=30.0) as agent:
+        asking = asyncio.create_task(agent.post(f"http://127.0.0.1:{relay.port}{CHAT}", json=BODY))
+        await asyncio.to_thread(away.start)
+        assert (await within(20.0, asking)).json()["asked"] == BODY
+    await relay.close()
+    await asyncio.to_thread(away.stop)
 
 
 async def _never() -> None:

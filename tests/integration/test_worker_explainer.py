@@ -8,6 +8,7 @@ import os
 import time
 from pathlib import Path
 
+from tests.support.open_processes import open_processes
 from worker.explainer import SubprocessExplainer
 
 
@@ -26,6 +27,7 @@ async def test_a_runaway_pattern_is_killed_in_time() -> None:
         json.dumps(schema), json.dumps({"s": "a" * 40 + "!"})
     )
     assert found is None
+    assert open_processes() == []
     assert time.monotonic() - started < 5.0
 
 

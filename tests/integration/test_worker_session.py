@@ -405,6 +405,17 @@ async def test_a_poll_whose_result_changes_is_left_alone(tmp_path: Path) -> None
     assert count == 30
 
 
+async def test_waiting_for_others_is_bounded_by_the_jobs_own_limits_alone(tmp_path: Path) -> None:
+    """BR-143: the same empty answer of a tool that awaits others neither warns nor ends as stuck."""
+    transport = MemoryTransport()
+    transport.tools = [remote("network_inbox")]
+    transport.policies = {"network_inbox": ToolPolicy(awaits_others=True)}
+    transport.model = lambda _request: calls(("c", "network_inbox", "{}"))
+    end = await run(transport, tmp_path, job=job_of(max_iterations=30))
+    assert (end.outcome, end.reason) == ("limit", "the limit of 30 iterations was reached")
+    assert "5 times" not in str(transport.requests[-1].messages)
+
+
 async def test_the_iteration_limit_ends_with_outcome_limit(tmp_path: Path) -> None:
     transport = MemoryTransport()
     transport.model = lambda _request: calls(

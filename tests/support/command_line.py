@@ -15,9 +15,9 @@ from typing import IO, Any
 
 import pytest
 
-from container.adapters.docker.engine import DockerEngine
 from orchestrator.services.launching import LABEL_INSTANCE
 from tests.support.homes import remove_sockets
+from tests.support.patient_engine import patient_engine
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -114,7 +114,7 @@ class CommandLine:
         """The names of the containers, in any state, that are this home's; another label names this home too."""
 
         async def look() -> list[str]:
-            engine = DockerEngine(self.environment["PORTSIDE_ENGINE_URL"])
+            engine = patient_engine(self.environment["PORTSIDE_ENGINE_URL"])
             labels = {LABEL_INSTANCE: (self.home / "instance-id").read_text().strip()}
             if label:
                 labels = {label: str(self.home)[-60:]}

@@ -24,9 +24,8 @@ from container.adapters.docker.engine import DockerEngine
 from container.adapters.docker.image import WorkerImage
 from container.adapters.docker.private_daemon import PrivateDaemon
 from container.engine.errors import EngineError, EngineUnavailable, RuntimeUnknown
+from tests.support.patient_engine import patient_engine
 from tests.support.sandboxes import Sandboxes
-
-_LOADED_S = 30.0
 
 
 @pytest.fixture(scope="session")
@@ -77,7 +76,7 @@ def gvisor(docker_endpoint: str) -> Iterator[tuple[str, str]]:
 
 
 def _has_gvisor(endpoint: str) -> bool:
-    engine = DockerEngine(endpoint, runtime="runsc")
+    engine = patient_engine(endpoint, runtime="runsc")
 
     async def asked() -> bool:
         try:
@@ -94,7 +93,7 @@ def _has_gvisor(endpoint: str) -> bool:
 @pytest.fixture
 async def boxes(docker_endpoint: str, worker_image: str) -> AsyncIterator[Sandboxes]:
     """Sandboxes on the real engine, removed at the end."""
-    engine = DockerEngine(docker_endpoint)
+    engine = patient_engine(docker_endpoint)
     made = Sandboxes(engine, worker_image)
     yield made
     await made.remove_all()
@@ -126,8 +125,8 @@ def daemon(short_dir: Path) -> Iterator[PrivateDaemon]:
 
 @contextmanager
 def opened(endpoint: str, *, runtime: str = "") -> Generator[DockerEngine]:
-    """An engine for many tests; Podman answers nobody while it makes a sandbox, so it gets its time."""
-    engine = DockerEngine(endpoint, runtime=runtime, quick_s=_LOADED_S)
+    """An engine for many tests: Podman takes seconds to describe itself."""
+    engine = patient_engine(endpoint, runtime=runtime)
     yield engine
     asyncio.run(engine.close())
 
@@ -135,7 +134,7 @@ def opened(endpoint: str, *, runtime: str = "") -> Generator[DockerEngine]:
 async def built_image(endpoint: str) -> str:
     """Build the worker image unless it is there; the fetched libraries are kept between runs."""
     cache_dir = Path(tempfile.gettempdir()) / f"portside-test-libraries-{os.getuid()}"
-    engine = DockerEngine(endpoint)
+    engine = patient_engine(endpoint)
     with _locked(cache_dir.with_suffix(".lock")):
         tag = await WorkerImage(engine.connection, cache_dir=cache_dir).ensure()
     await engine.close()

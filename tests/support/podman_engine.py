@@ -20,6 +20,7 @@ from container.adapters.docker.engine import DockerEngine
 from container.engine.errors import EngineError
 from tests.support.deadline import eventually
 from tests.support.docker_engine import built_image, missing, opened
+from tests.support.patient_engine import patient_engine
 
 # The runtime that works on either version of control groups; limits that a host without CAP_SYS_RESOURCE can set.
 _SETTINGS = """
@@ -71,7 +72,7 @@ def podman_engine(podman: tuple[str, str]) -> Iterator[DockerEngine]:
 async def _ready(endpoint: str) -> str:
     socket = Path(endpoint.removeprefix("unix://"))
     await eventually(socket.exists, within_s=_STARTS_WITHIN_S)
-    engine = DockerEngine(endpoint)
+    engine = patient_engine(endpoint)
     try:
         await engine.describe()
     except EngineError as error:

@@ -16,12 +16,12 @@ import numpy as np
 import yaml
 
 from orchestrator.adapters.embedding.minilm import MiniLmEmbedder
-from orchestrator.domain.network.profiles import ProfileTexts, profile_texts
-from orchestrator.services.profile_index import ProfileIndex
+from orchestrator.domain.network.profiles import profile_texts
+from orchestrator.services.profile_index import Profile, ProfileIndex
 from tests.support.networks import as_agent
 
 if TYPE_CHECKING:
-    from orchestrator.ports.embedder import Matrix, Scores
+    from orchestrator.ports.embedder import Scores
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "agent_search"
 
@@ -50,7 +50,9 @@ async def main(name: str) -> None:
     agents = tuple(as_agent(one) for one in profiles)
     texts = [profile_texts(agent) for agent in agents]
     embedder = MiniLmEmbedder()
-    index = ProfileIndex.of(agents, [one.key for one in texts], await _vectors(embedder, texts))
+    vectors = [await embedder.embed([one.whole, *one.parts]) for one in texts]
+    profiles = zip(agents, texts, vectors, strict=True)
+    index = ProfileIndex.of(0, {}, [Profile(agent, one.key, rows) for agent, one, rows in profiles])
     scores = {need: index.scores(await embedder.embed([need.text])) for need in needs}
     right = [(one, one[index.places[need.answer]]) for need, one in scores.items() if need.answer]  # pyright: ignore[reportArgumentType]
     unrelated = np.array([one.max() for need, one in scores.items() if need.answer is None])
@@ -69,10 +71,6 @@ async def main(name: str) -> None:
 
 def _percentiles(scores: Scores, *which: int) -> str:
     return " ".join(f"{one:.3f}" for one in np.percentile(scores, which))
-
-
-async def _vectors(embedder: MiniLmEmbedder, texts: list[ProfileTexts]) -> dict[str, Matrix]:
-    return {one.key: await embedder.embed([one.whole, *one.parts]) for one in texts}
 
 
 if __name__ == "__main__":

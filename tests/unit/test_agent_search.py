@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -192,6 +193,34 @@ async def test_a_profile_is_embedded_once_also_over_restarts_and_again_when_it_c
     assert (await search(a, "knitting"))[0] == []
     await given.world.agent("c", summary="knitting", launch=AUTO)
     assert (await search(a, "knitting"))[0] == ["c"]
+
+
+async def test_what_did_not_change_is_neither_read_nor_embedded_again(given: Given):
+    """AT-8: the cost of a change is that of what changed, and who is gone is found no more."""
+    for name in ("b", "c", "d"):
+        await given.world.agent(name, summary=f"paint {name}", launch=AUTO)
+    a = await given.world.instance("a1", "a")
+    assert (await search(a))[0] == ["b", "c", "d"]
+    given.store.given.clear()
+    given.embedder.seen.clear()
+    await search(a)
+    assert (given.store.given, given.embedder.seen) == ([], ["paint walls"])
+    agents = given.world.service.agents
+    c = (await agents.get("local", "c")).definition
+    for change in ({"version": "2"}, {"summary": "knit"}):
+        c = replace(c, **change)
+        await agents.update("local", c)
+        given.store.given.clear()
+        given.embedder.seen.clear()
+        found = await a("search_for_agents", query="knit", top_k=20, output_detail="full", strictness=0)
+        assert given.store.given == ["c"]
+        assert next(one for one in found["results"] if one["agent_id"] == "c")["version"] == "2"
+    assert given.embedder.seen == ["c. knit", "knit", "knit"]
+    assert (await search(a))[0] == ["b", "d"]
+    await agents.remove("local", "b")
+    given.store.given.clear()
+    assert (await search(a))[0] == ["d"]
+    assert given.store.given == []
 
 
 async def test_what_takes_long_to_prepare_goes_on_without_its_searcher(given: Given):

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from orchestrator.cli.output import Output
+from orchestrator.cli.plain_console import plain
 from orchestrator.cli.summary import calls_of, calls_table
 from orchestrator.cli.timeline import TimelinePrinter
 from orchestrator.cli.visible import one_line, visible
@@ -35,10 +38,12 @@ def shown(*events: dict[str, Any]) -> str:
     "told",
     [
         event("status", state="running", message=HOSTILE),
+        event("status", state=HOSTILE),
         event("message", role="assistant", text=HOSTILE),
         event("log", level="info", text=HOSTILE),
         event("tool_use", tool_name=HOSTILE, params={}),
         event("tool_result", verdict="ok", first_call=False, preview=HOSTILE),
+        event("tool_result", verdict=HOSTILE, first_call=False, preview=""),
         event("result", outcome=HOSTILE, iterations=1),
         event("egress", host=HOSTILE, port=1, outcome="refused", cause="not_allowed"),
     ],
@@ -48,6 +53,22 @@ def test_hostile_text_is_one_line_in_which_nothing_moves_the_cursor(told: dict[s
     assert text.count("\n") == 1
     assert "\x1b" not in text
     assert SAFE in text
+
+
+def test_no_text_on_a_command_s_console_moves_the_cursor_or_hides_wherever_it_stands() -> None:
+    """PD-14, PD-18: held where everything is printed, so that no command can forget it."""
+    console = plain(Console(file=io.StringIO(), width=1000, emoji=False, force_terminal=True))
+    output = Output(console=console)
+    cell = Table()
+    cell.add_row(Text(HOSTILE, style="red"), HOSTILE)
+    output.show(None, HOSTILE, Text(HOSTILE), cell)
+    output.say(HOSTILE)
+    assert isinstance(console.file, io.StringIO)
+    told = console.file.getvalue()
+    assert told.count(r"\x1b[2J\x1b]0;title") == 5
+    for mark in ("\x1b[2J", "\x1b]0", "\x07", "\r", "\u202e"):
+        assert mark not in told
+    assert "\x1b[31m" in told  # what we colour ourselves
 
 
 def test_an_event_of_an_unknown_kind_is_shown_as_it_is() -> None:

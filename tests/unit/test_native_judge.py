@@ -63,6 +63,24 @@ def test_odd_shapes_are_left_to_the_provider(name: str, odd: Any) -> None:
         )
 
 
+@pytest.mark.parametrize("odd", [[], {}, ["text"], {"type": "text"}, 5, None])
+def test_what_is_no_name_is_refused_wherever_a_name_belongs(odd: Any) -> None:
+    """PD-31: a list or an object in a name's place is the sender's mistake, not a bug of ours."""
+    part = [{"content": [{"type": odd}]}]
+    source = [{"content": [{"type": "image", "source": {"type": odd}}]}]
+    for dialect, path, body in (
+        (Dialect.OPENAI, "chat/completions", {"model": odd}),
+        (Dialect.OPENAI, "chat/completions", {"model": "portside", "tools": [{"type": odd}]}),
+        (Dialect.OPENAI, "chat/completions", {"model": "portside", "messages": part}),
+        (Dialect.OPENAI, "responses", {"model": "portside", "input": [{"type": odd}]}),
+        (Dialect.ANTHROPIC, "messages", {"model": odd}),
+        (Dialect.ANTHROPIC, "messages", {"model": "portside", "tools": [{"type": odd}]}),
+        (Dialect.ANTHROPIC, "messages", {"model": "portside", "messages": part}),
+        (Dialect.ANTHROPIC, "messages", {"model": "portside", "messages": source}),
+    ):
+        assert isinstance(judge("scripted:x", dialect, path, body), Refused)
+
+
 def test_tokens_of_every_dialect_are_found() -> None:
     assert tokens_in({"usage": {"prompt_tokens": 7, "completion_tokens": 2}}) == Tokens(7, 2)
     assert tokens_in({"response": {"usage": {"input_tokens": 7, "output_tokens": 2}}}) == Tokens(7, 2)

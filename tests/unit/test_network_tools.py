@@ -117,6 +117,19 @@ def test_descriptions_tell_of_peers_and_that_replies_are_tool_calls(world: World
     assert "A claim is coordination, not permission." in texts["network_claim"]
 
 
+def test_what_an_agent_waits_with_awaits_others(world: World):
+    """BR-143: for a message, a result, an agent that is free, or the end of another's claim."""
+    tools = {**world.tools, **world.toolbox}
+    assert {name for name, tool in tools.items() if tool.traits.awaits_others} == {
+        "network_inbox",
+        "network_task_get",
+        "network_discover",
+        "network_claim",
+        "search_for_agents",
+        "check_collaboration_result",
+    }
+
+
 def test_traits_are_the_networks(world: World):
     read_only = {name for name, tool in world.tools.items() if tool.traits.read_only}
     assert read_only == {"network_whoami", "network_discover", "network_task_get"}

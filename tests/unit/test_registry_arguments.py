@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tests.fakes.registry_tools import CallStand, RegistryTool
-from tool_registry.arguments import MAX_DEPTH, parse_arguments, strict_json
+from tool_registry.arguments import MAX_DEPTH, MAX_VALUES, parse_arguments, strict_json
 from tool_registry.errors import InvalidParams, Outcome
 
 PATH = {
@@ -101,6 +101,39 @@ def test_brackets_inside_text_are_no_depth() -> None:
 def test_the_greatest_depth_is_taken() -> None:
     text = '{"a":' * (MAX_DEPTH - 1) + "{}" + "}" * (MAX_DEPTH - 1)
     assert strict_json(text) == json.loads(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" + "{}," * MAX_VALUES + "{}]",
+        "[" + "1," * MAX_VALUES + "1]",
+        "[" + '"",' * 3 * MAX_VALUES + '""]',
+        "{" + ",".join(f'"{number}":[]' for number in range(MAX_VALUES)) + "}",
+        "[" + "[]," * MAX_VALUES + "[]]",
+        '["\\\\","\\"",' + "1," * MAX_VALUES + "1]",
+    ],
+    ids=["objects", "numbers", "texts", "keys", "lists", "beside-escapes"],
+)
+def test_a_crowd_of_values_is_refused_before_it_is_read(text: str) -> None:
+    """PD-76: each value costs its reader time; who reads is the process that serves everybody."""
+    with pytest.raises(ValueError, match=f"more than {MAX_VALUES:,} values; send less"):
+        strict_json(text)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"code": '{"x": [1, 2, 3]},\n' * 50_000, "more": ["\\", '\\"', '"']},
+        {"numbers": list(range(MAX_VALUES - 2))},
+        [{"key": "text"}] * (MAX_VALUES // 2 - 1),
+    ],
+    ids=["text", "numbers", "objects"],
+)
+def test_as_many_values_as_the_bound_allows_are_read_and_text_counts_for_one(value: object) -> None:
+    """PD-76."""
+    assert strict_json(json.dumps(value)) == value
+    assert strict_json(json.dumps(value, separators=(",", ":"))) == value
 
 
 def test_true_pairs_and_large_numbers_pass() -> None:

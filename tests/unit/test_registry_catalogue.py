@@ -158,6 +158,7 @@ def test_policies_say_how_to_run_each_tool() -> None:
         "read_only": True,
         "idempotent": False,
         "destructive": False,
+        "awaits_others": False,
         "timeout_s": 5,
         "sensitive": ["/key"],
     }

@@ -58,6 +58,19 @@ def test_other_arguments_are_another_call() -> None:
     assert set(verdicts([one("a", n=n) for n in range(30)])) == {Verdict.FINE}
 
 
+def test_waiting_for_others_is_no_loop() -> None:
+    """BR-143: a peer may take its time; what is done between two looks is no loop either."""
+    look = [Outcome("inbox", {}, {"messages": []}, waited=True)]
+    assert set(verdicts([look] * 50)) == {Verdict.FINE}
+    assert set(verdicts([look, one("shell", "", command="sleep 30")] * 25)) == {Verdict.FINE}
+    assert set(verdicts([[*look, *one("shell", "", command="sleep 30")]] * 50)) == {Verdict.FINE}
+
+
+def test_a_look_at_others_does_not_hide_the_loop_after_it() -> None:
+    look = [Outcome("inbox", {}, "nothing", waited=True)]
+    assert verdicts([look, *[one("a")] * 10])[-1] is Verdict.STUCK
+
+
 def test_refused_calls_repeat_by_name_and_refusal() -> None:
     """BR-142: arguments that never reached a tool do not count."""
     turns = [[Outcome("x", None, "no such tool")] for _ in range(10)]

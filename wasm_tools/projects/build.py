@@ -6,7 +6,7 @@ import asyncio
 import os
 import shutil
 import signal
-from asyncio.subprocess import DEVNULL, PIPE, STDOUT
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,6 +22,7 @@ from wasm_tools.runtime import WasmRuntime
 from wasm_tools.sidecar import sidecar_path
 
 _MOST_S = 600.0
+_LAST_WORDS_S = 2.0
 _KEPT_BYTES = 64 * 1024
 
 
@@ -132,10 +133,17 @@ async def _run(project: Project, made: Path, environment: Mapping[str, str], wit
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)  # also what the recipe left behind
-        await process.wait()
+        await _collect(process)
     if code != 0:
         raise BuildFailed(f"the build of {project.name} failed: {RECIPE} ended with {code}", _text(output))
     return _text(output)
+
+
+async def _collect(process: Process) -> None:
+    """Its exit, and the end of its pipe, unless something that left its session holds that open."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LAST_WORDS_S):
+            await process.communicate()
 
 
 def _text(output: bytes | bytearray) -> str:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from worker.protocol.llm import Usage
 from worker.protocol.model import Request
 from worker.protocol.problems import ProblemError
 from worker.protocol.tools import WireAdjustment
 
-MAX_EVENT_BYTES = 64 * 1024
+# What a worker says is stored and read again: columns hold no larger number, calendars no other time.
+Seq = Annotated[int, Field(ge=1, lt=2**63)]
+At = Annotated[AwareDatetime, Field(ge=datetime(2000, 1, 1, tzinfo=UTC), lt=datetime(3000, 1, 1, tzinfo=UTC))]
 
 
 class StatusData(Request):
@@ -102,8 +104,8 @@ class StatusEvent(Request):
     """`status`."""
 
     type: Literal["status"] = "status"
-    seq: int = Field(ge=1)
-    at: datetime
+    seq: Seq
+    at: At
     data: StatusData
 
 
@@ -111,8 +113,8 @@ class MessageEvent(Request):
     """`message`."""
 
     type: Literal["message"] = "message"
-    seq: int = Field(ge=1)
-    at: datetime
+    seq: Seq
+    at: At
     data: MessageData
 
 
@@ -120,8 +122,8 @@ class ToolUseEvent(Request):
     """`tool_use`."""
 
     type: Literal["tool_use"] = "tool_use"
-    seq: int = Field(ge=1)
-    at: datetime
+    seq: Seq
+    at: At
     data: ToolUseData
 
 
@@ -129,8 +131,8 @@ class ToolResultEvent(Request):
     """`tool_result`."""
 
     type: Literal["tool_result"] = "tool_result"
-    seq: int = Field(ge=1)
-    at: datetime
+    seq: Seq
+    at: At
     data: ToolResultData
 
 
@@ -138,8 +140,8 @@ class ResultEvent(Request):
     """`result`."""
 
     type: Literal["result"] = "result"
-    seq: int = Field(ge=1)
-    at: datetime
+    seq: Seq
+    at: At
     data: ResultData
 
 
@@ -147,8 +149,8 @@ class LogEvent(Request):
     """`log`."""
 
     type: Literal["log"] = "log"
-    seq: int = Field(ge=1)
-    at: datetime
+    seq: Seq
+    at: At
     data: LogData
 
 
@@ -156,8 +158,8 @@ class OutputEvent(Request):
     """`output`."""
 
     type: Literal["output"] = "output"
-    seq: int = Field(ge=1)
-    at: datetime
+    seq: Seq
+    at: At
     data: OutputData
 
 
@@ -165,8 +167,8 @@ class ContractEvent(Request):
     """`contract`."""
 
     type: Literal["contract"] = "contract"
-    seq: int = Field(ge=1)
-    at: datetime
+    seq: Seq
+    at: At
     data: ContractData
 
 

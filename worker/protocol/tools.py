@@ -23,6 +23,7 @@ class ToolPolicy(Answer):
     read_only: bool = False
     idempotent: bool = False
     destructive: bool = False
+    awaits_others: bool = False
     timeout_s: float = 60.0
     sensitive: list[str] = Field(default_factory=list[str])
 

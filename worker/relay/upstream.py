@@ -38,6 +38,8 @@ class Upstream:
     error. Only an orchestrator that does not listen is waited for, and a token that has just run out renewed.
 
     Args:
+        connect: makes a client. Each request has one of its own, whose end closes the connection in every
+            state: a pool would keep, for ever, one whose request is cancelled before its first byte.
         token: the job's, as it stands at each request.
         renew: takes a fresh one.
         outage_s: how long nobody may listen.
@@ -48,7 +50,7 @@ class Upstream:
 
     def __init__(
         self,
-        http: httpx.AsyncClient,
+        connect: Callable[[], httpx.AsyncClient],
         job_id: str,
         token: Token,
         *,
@@ -56,7 +58,7 @@ class Upstream:
         clock: Clock,
         outage_s: float = 600.0,
     ) -> None:
-        self._http = http
+        self._connect = connect
         self._job_id = job_id
         self._token = token
         self._renew = renew
@@ -72,23 +74,20 @@ class Upstream:
             httpx.TransportError: there is no answer.
             PortsideError: the token ran out and can't be renewed.
         """
-        response = await self._send(request)
-        if response.status_code == 401 and await _expired(response):
-            await response.aclose()
-            await self._renew()
-            response = await self._send(request)
-        if response.is_success and request.method == "POST":
-            self.answered += 1
-        try:
+        async with self._connect() as http:
+            response = await self._send(http, request)
+            if response.status_code == 401 and await _expired(response):
+                await self._renew()
+                response = await self._send(http, request)
+            if response.is_success and request.method == "POST":
+                self.answered += 1
             yield response
-        finally:
-            await response.aclose()
 
-    async def _send(self, request: NativeRequest) -> httpx.Response:
+    async def _send(self, http: httpx.AsyncClient, request: NativeRequest) -> httpx.Response:
         began = self._clock.monotonic()
         path = worker_path(self._job_id, request.name)
         while True:
-            built = self._http.build_request(
+            built = http.build_request(
                 request.method,
                 f"{path}?{request.query}" if request.query else path,
                 content=request.body or None,
@@ -96,7 +95,7 @@ class Upstream:
                 timeout=httpx.Timeout(LLM_TIMEOUT_S, connect=_CONNECT_S),
             )
             try:
-                return await self._http.send(built, stream=True)
+                return await http.send(built, stream=True)
             except (httpx.ConnectError, httpx.ConnectTimeout):
                 if self._clock.monotonic() - began >= self._outage_s:
                     raise

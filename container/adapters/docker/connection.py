@@ -20,7 +20,7 @@ from container.engine.errors import EngineUnavailable
 
 T = TypeVar("T")
 
-QUICK_S = 5.0
+QUICK_S = 10.0  # a daemon on a busy disk takes seconds for a look
 SLOW_S = 60.0
 _THREADS = 4
 _OLDEST_API = "1.41"

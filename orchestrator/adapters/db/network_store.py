@@ -167,6 +167,15 @@ class _Rows:
         query = select(networks.c.profiles_revision).where(networks.c.name == self._network)
         return self._connection.scalar(query) or 0
 
+    def agent_names(self) -> list[AgentName]:
+        table = network_agents.c
+        query = select(table.name).where(table.network == self._network).order_by(table.name)
+        return [AgentName(name) for name in self._connection.scalars(query)]
+
+    def definitions_since(self, revision: int) -> list[AgentDefinition]:
+        table = network_agents.c
+        return self._all(_AGENTS, self._select(_AGENTS, table.revision > revision).order_by(table.name))
+
     def launch(self, agent: AgentName) -> AgentLaunch | None:
         return self._one(_LAUNCHES, network_launches.c.agent == agent)
 
@@ -362,15 +371,14 @@ class _Rows:
         insert_if_absent(self._connection, networks, row, key=["name"])
 
     def put_definition(self, definition: AgentDefinition) -> None:
-        self._put(_AGENTS, definition)
-        self._profiles_changed()
+        self._put(_AGENTS, definition, revision=self._next_profiles_revision())
 
     def delete_definition(self, name: AgentName) -> None:
         table = network_agents.c
         self._connection.execute(
             delete(network_agents).where(table.network == self._network, table.name == name)
         )
-        self._profiles_changed()
+        self._next_profiles_revision()
 
     def put_instance(self, instance: Instance) -> None:
         self._put(_INSTANCES, instance)
@@ -426,13 +434,14 @@ class _Rows:
         for delivery in deliveries:
             self._put(_DELIVERIES, delivery)
 
-    def _profiles_changed(self) -> None:
+    def _next_profiles_revision(self) -> int:
         table = networks.c
-        self._connection.execute(
+        grow = (
             update(networks)
             .where(table.name == self._network)
             .values(profiles_revision=table.profiles_revision + 1)
         )
+        return self._connection.scalar(grow.returning(table.profiles_revision)) or 0
 
     def _signed(self, message: Message, signer: MessageSigner) -> Message:
         """The thread's next message. Counted in the thread, so that a cut end shows."""

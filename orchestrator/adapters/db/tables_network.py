@@ -70,7 +70,10 @@ network_agents = Table(
     Column("responsibilities", JsonText, nullable=False),
     Column("launch", JsonText, nullable=False),
     Column("managed_by", AnyText, nullable=False),
+    # Of the network's profiles when it was stored last, so that a reader finds what is new to it.
+    Column("revision", Integer, nullable=False, server_default="0"),
     PrimaryKeyConstraint("network", "name"),
+    Index(None, "network", "revision"),
 )
 
 network_instances = Table(

@@ -39,14 +39,10 @@ class NativeUpstream:
     ) -> None:
         self._dialect: Literal["openai", "anthropic"] = dialect
         self._key = api_key
+        self._read_s = read_s
         base = (base_url or _BASE_URLS[dialect]).rstrip("/")
         self._base = base if dialect == "openai" else f"{base}/v1"
-        # No redirects: a key goes to one host only.
-        self._http = httpx.AsyncClient(
-            timeout=httpx.Timeout(read_s, connect=_CONNECT_S),
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
-            follow_redirects=False,
-        )
+        self._trusted = httpx.create_ssl_context()
 
     @asynccontextmanager
     async def open(self, request: NativeRequest) -> AsyncGenerator[NativeAnswer]:
@@ -55,22 +51,36 @@ class NativeUpstream:
         Raises:
             ModelError: no connection, or silence.
         """
-        built = self._http.build_request(
-            "POST",
-            f"{self._base}/{request.accepted.endpoint}",
-            params=request.query or None,
-            content=request.body,
-            headers={**request.headers, **self._credentials(request.headers), "accept-encoding": "identity"},
-        )
-        try:
-            response = await self._http.send(built, stream=True)
-        except httpx.HTTPError as error:
-            raise _failed(error) from error
-        try:
+        async with self._connect() as http:
+            built = http.build_request(
+                "POST",
+                f"{self._base}/{request.accepted.endpoint}",
+                params=request.query or None,
+                content=request.body,
+                headers={
+                    **request.headers,
+                    **self._credentials(request.headers),
+                    "accept-encoding": "identity",
+                },
+            )
+            try:
+                response = await http.send(built, stream=True)
+            except httpx.HTTPError as error:
+                raise _failed(error) from error
             kept = {name: value for name, value in response.headers.items() if name.lower() in _RETURNED}
             yield NativeAnswer(response.status_code, kept, _read(response))
-        finally:
-            await response.aclose()
+
+    def _connect(self) -> httpx.AsyncClient:
+        """A client for one request, whose end closes the connection in every state.
+
+        An agent can hang up at any moment, and a pool keeps, for ever, a connection whose request is
+        cancelled before its first byte.
+        """
+        return httpx.AsyncClient(
+            verify=self._trusted,
+            timeout=httpx.Timeout(self._read_s, connect=_CONNECT_S),
+            follow_redirects=False,  # a key goes to one host only
+        )
 
     def _credentials(self, headers: Mapping[str, str]) -> dict[str, str]:
         if self._dialect == "openai":
@@ -79,8 +89,7 @@ class NativeUpstream:
         return {"x-api-key": self._key or "none", "anthropic-version": version}
 
     async def close(self) -> None:
-        """Close the connections."""
-        await self._http.aclose()
+        """Nothing is held between two requests."""
 
 
 async def _read(response: httpx.Response) -> AsyncIterator[bytes]:

@@ -10,13 +10,15 @@ from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from orchestrator.adapters.sockets.bounded_protocol import BoundedProtocol
 from orchestrator.adapters.sockets.doorway import Doorways, Tunnel
+from orchestrator.adapters.sockets.peers import LOOK_S, Peers
 
 _BACKLOG = 128
 _LAST_ANSWERS_S = 2.0
+MAX_PEERS = 128
 
 
 class Marked:
@@ -37,14 +39,20 @@ class _Listening:
     server: asyncio.Server
     state: ServerState
     doorways: Doorways | None
+    looking: asyncio.Task[None]
 
 
 class HttpListener:
-    """Serves one app on one socket; with a `tunnel`, that serves what begins with CONNECT."""
+    """Serves one app on one socket; with a `tunnel`, that serves what begins with CONNECT.
 
-    def __init__(self, app: ASGIApp, tunnel: Tunnel | None = None) -> None:
+    Attributes:
+        peers: who is connected. Who is late too often is dropped.
+    """
+
+    def __init__(self, app: ASGIApp, tunnel: Tunnel | None = None, *, most_peers: int = MAX_PEERS) -> None:
         self._app = app
         self._tunnel = tunnel
+        self.peers = Peers(most_peers)
         self._listening: _Listening | None = None
         self._closing = False
 
@@ -61,23 +69,28 @@ class HttpListener:
             proxy_headers=False,
             lifespan="off",
             log_config=None,
-            log_level="warning",
+            log_level="error",  # what peers do wrong would fill the log
             access_log=False,
         )
         config.load()
         state = ServerState()
 
         def protocol() -> asyncio.Protocol:
-            return HttpToolsProtocol(config=config, server_state=state, app_state={})
+            return BoundedProtocol(config, state, self.peers)
 
-        doorways = Doorways(protocol, self._tunnel) if self._tunnel else None
+        doorways = Doorways(protocol, self._tunnel, self.peers) if self._tunnel else None
         served = doorways.doorway if doorways else protocol
         loop = asyncio.get_running_loop()
         if bound.family == socket.AF_UNIX:
             server = await loop.create_unix_server(served, sock=bound, backlog=_BACKLOG)
         else:
             server = await loop.create_server(served, sock=bound, backlog=_BACKLOG)
-        self._listening = _Listening(server, state, doorways)
+        self._listening = _Listening(server, state, doorways, loop.create_task(self._look()))
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            self.peers.look()
 
     async def _served(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The app; a request that `close` cuts off ends without a word, since nobody waits for it."""
@@ -101,6 +114,7 @@ class HttpListener:
         if listening is None:
             return
         self._closing = True
+        listening.looking.cancel()
         listening.server.close()
         if listening.doorways is not None:
             await listening.doorways.close()

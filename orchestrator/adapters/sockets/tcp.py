@@ -9,6 +9,8 @@ from starlette.types import ASGIApp
 
 from orchestrator.adapters.sockets.http_listener import HttpListener
 
+_MOST_PEERS = 1024  # every agent from outside comes in here
+
 
 class LoopbackSocket:
     """Listens on a loopback address; nothing of it is encrypted, so it leaves the machine by a proxy only.
@@ -19,7 +21,7 @@ class LoopbackSocket:
     """
 
     def __init__(self, app: ASGIApp, address: str) -> None:
-        self._listener = HttpListener(app)
+        self._listener = HttpListener(app, most_peers=_MOST_PEERS)
         self._address = address
         self.url = ""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -55,7 +55,7 @@ def judge(job_model: str, dialect: Dialect, path: str, body: Body) -> Accepted |
     endpoint = Endpoint(path)
     wanted = native_name(job_model)
     named = body.get("model")
-    if named not in {wanted, JOB_MODEL, job_model}:
+    if not _is_one_of(named, {wanted, JOB_MODEL, job_model}):
         names = " or ".join(dict.fromkeys((repr(wanted), repr(JOB_MODEL))))
         return Refused(f"a job is answered by its own model; name {names}")
     unknown = sorted(body.keys() - fields.FIELDS[endpoint])
@@ -82,7 +82,7 @@ def _problems(endpoint: Endpoint, body: Body) -> Iterator[str]:
 
 def _openai_tools(tools: Any) -> Iterator[str]:
     for tool in _objects(tools):
-        if tool.get("type") not in fields.OPENAI_TOOLS:
+        if not _is_one_of(tool.get("type"), fields.OPENAI_TOOLS):
             yield _provider_tool(tool.get("type"))
 
 
@@ -97,14 +97,14 @@ def _items(given: Any) -> Iterator[str]:
     """The input of a response: messages, calls and their outputs."""
     for item in _objects(given):
         kind = item.get("type", "message")
-        if kind not in fields.RESPONSE_ITEMS:
+        if not _is_one_of(kind, fields.RESPONSE_ITEMS):
             yield f"input of type {str(kind)[:_SHOWN]!r} is not passed on from a job"
         yield from _blocks([item.get("content"), item.get("output"), item.get("summary")], _openai_part)
 
 
 def _openai_part(part: Body) -> Iterator[str]:
     kind = part.get("type")
-    if kind not in fields.OPENAI_PARTS:
+    if not _is_one_of(kind, fields.OPENAI_PARTS):
         yield f"content of type {str(kind)[:_SHOWN]!r} is not passed on from a job"
     inner: Any = part.get("file") if kind == "file" else part
     holder: Body = cast("Body", inner) if isinstance(inner, dict) else {}
@@ -119,14 +119,14 @@ def _openai_part(part: Body) -> Iterator[str]:
 
 def _anthropic_block(block: Body) -> Iterator[str]:
     kind = block.get("type")
-    if kind not in fields.ANTHROPIC_BLOCKS:
+    if not _is_one_of(kind, fields.ANTHROPIC_BLOCKS):
         yield f"content of type {str(kind)[:_SHOWN]!r} is not passed on from a job"
     source: Any = block.get("source")
     if isinstance(source, dict):
         held = cast("Body", source)
         if held.get("type") == "url":
             yield _address()
-        elif held.get("type") not in fields.ANTHROPIC_SOURCES:
+        elif not _is_one_of(held.get("type"), fields.ANTHROPIC_SOURCES):
             yield _stored_file()
         yield from _blocks([held.get("content")], _anthropic_block)
     if kind == "tool_result":
@@ -147,6 +147,11 @@ def _objects(given: Any) -> list[Body]:
     """The objects of a list; text, and what the provider will refuse by itself, is left to it."""
     items: list[Any] = cast("list[Any]", given) if isinstance(given, list) else []
     return [cast("Body", item) for item in items if isinstance(item, dict)]
+
+
+def _is_one_of(value: Any, listed: Collection[str]) -> bool:
+    """Whether it is one of these names; lists and objects are none, and no set takes them."""
+    return isinstance(value, str) and value in listed
 
 
 def _provider_tool(kind: Any) -> str:

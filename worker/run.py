@@ -171,7 +171,7 @@ class HostedWorker:
         redactor = Redactor(credentials, patterns=False)
         async with self._granted(job, credentials) as granted:
             session = self._session = self._assemble(job, client, workspace, granted, redactor)
-            client.notice = session.events.warn
+            client.line.notice = session.events.warn
             await self._fill(client, workspace, baseline, session)
             local = self._make_tools(workspace, granted, self._settings.output_dir)
             self._conversing = True

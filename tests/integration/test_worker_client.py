@@ -94,7 +94,7 @@ async def test_the_call_survives_a_restart_of_the_orchestrator(
 ) -> None:
     orchestrator.stop()
     notices: list[str] = []
-    client.notice = notices.append
+    client.line.notice = notices.append
     calling = asyncio.create_task(execute(client))
     await asyncio.sleep(0.05)
     assert not calling.done()
@@ -286,7 +286,7 @@ async def test_renewal_survives_an_outage(
     client: WorkerClient, orchestrator: WorkerOrchestrator, token: Token
 ) -> None:
     """BR-119: down for longer than a renewal's own patience."""
-    client.policy = RetryPolicy(first_s=0.01, longest_s=0.01, outage_s=0.05)
+    client.line.policy = RetryPolicy(first_s=0.01, longest_s=0.01, outage_s=0.05)
     orchestrator.stop()
     orchestrator.expire_tokens()
     sleeps = 0

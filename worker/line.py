@@ -54,6 +54,7 @@ class _Failures:
     def __init__(self) -> None:
         self.refused = 0
         self.broken = 0
+        self.unsent = 0
         self.outage_since: float | None = None
         self.renewed = False
 
@@ -158,13 +159,15 @@ class Line:
                 raise OrchestratorUnreachable(
                     f"nobody answered on the orchestrator's socket for {self.policy.outage_s:g} s"
                 ) from error
+            failures.unsent += 1
         elif isinstance(error, httpx.ReadTimeout):
             raise NoAnswerInTime(f"no answer to {call.name} within {call.timeout_s:g} s") from error
         elif failures.broken >= self.policy.retries:
             message = f"the connection broke {failures.broken + 1} times during {call.name}"
             raise OrchestratorUnreachable(message) from error
-        failures.broken += 1
-        await self._sleep(self.policy.delay_s(failures.broken, self._jitter()))
+        else:
+            failures.broken += 1
+        await self._sleep(self.policy.delay_s(failures.unsent + failures.broken, self._jitter()))
 
     async def _after_refusal(
         self, call: Call, response: httpx.Response, token: str, failures: _Failures

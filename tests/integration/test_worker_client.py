@@ -123,6 +123,21 @@ async def test_an_orchestrator_that_is_away_for_minutes_is_waited_for_and_given_
         assert 1190 <= clock.elapsed_s <= 1225
 
 
+async def test_the_tries_of_an_outage_do_not_count_for_a_connection_that_breaks_after_it() -> None:
+    refused, broken = httpx.ConnectError("nobody listens"), httpx.RemoteProtocolError("closed")
+    steps: list[Exception] = [*[refused] * 8, *[broken] * 5]
+    clock = SteppingClock()
+
+    def answer(_request: httpx.Request) -> httpx.Response:
+        if steps:
+            raise steps.pop(0)
+        return httpx.Response(204)
+
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer), base_url="http://portside") as http:
+        client = WorkerClient(http, "job", Token("t"), clock=clock, sleep=clock.sleep)
+        assert await client.credentials() == ()
+
+
 @pytest.mark.parametrize("status", [502, 503, 504])
 async def test_a_retryable_refusal_is_tried_again(
     client: WorkerClient, orchestrator: WorkerOrchestrator, status: int

@@ -8,6 +8,7 @@ PortsideError (tool_registry.errors)
 │   ├── ConsentMissing   a WASM tool asks for something that nobody has agreed to
 │   ├── ChangesMissing   a hosted job completes only after its changes were uploaded
 │   └── IdempotencyConflict  one key, two different calls
+├── TooManyOpen          a caller holds as much as one may; some has to end first
 ├── TooLarge             a bound was passed; the message names it
 ├── BudgetExhausted      the job may send its model nothing more
 ├── Unauthorised         the token is missing, invalid, expired or revoked
@@ -70,6 +71,13 @@ class IdempotencyConflict(Conflict):
     """The key was used for another call."""
 
     code = "idempotency_conflict"
+
+
+class TooManyOpen(PortsideError):
+    """The caller holds as many things open as one may."""
+
+    code = "rate_limited"
+    retryable = True
 
 
 class TooLarge(PortsideError):

@@ -49,6 +49,8 @@ def main() -> int:
     ]  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
     print(f"demo: {time.monotonic() - started:.0f} s in all; its state is in {home}")
+    programs = Path(sys.executable).parent
+    print(f'demo: to use the commands above: export PORTSIDE_HOME="{home}" PATH="{programs}:$PATH"')
     return done.returncode
 
 

@@ -14,7 +14,7 @@ from wasmtime.component import Component, Func, Instance
 from wasm_tools.causes import Cause, Failure, classify
 from wasm_tools.direct import TooLong, call_execute, call_text
 from wasm_tools.engine import TICK_S, WasmEngine
-from wasm_tools.host import Host, HostDenied, RefusingHost
+from wasm_tools.host import Host, HostDenied, OverLimit, RefusingHost
 from wasm_tools.host_functions import SleepDenied
 from wasm_tools.lifted import TooMuchHanded
 from wasm_tools.limits import Limits
@@ -179,6 +179,8 @@ def _export(store: Store, instance: Instance, function: str) -> Func:
 def _failure(state: CallState, error: WasmtimeError) -> Failure:
     if state.has_to_end():
         return _ended(state)
+    if isinstance(state.host_failure, OverLimit):
+        return Failure(Cause.LIMIT, f"The tool {state.host_failure}.")
     if isinstance(state.host_failure, TooMuchHanded):
         return Failure(Cause.LIMIT, f"The tool handed its host {state.host_failure} in one call.")
     if state.host_failure is not None:

@@ -45,7 +45,7 @@ class Incoming:
         return next((value for key, value in self.headers if key.lower() == name), "")
 
 
-class TooMuch(HostDenied):
+class TooMuch(Exception):
     """The response is over its bound."""
 
 
@@ -102,7 +102,7 @@ def _talk(connection: HTTPConnection, request: Outgoing, max_bytes: int) -> Inco
         while chunk := response.read(min(_CHUNK_BYTES, max_bytes + 1 - len(body))):
             body += chunk
             if len(body) > max_bytes:
-                raise TooMuch(f"the response is over {max_bytes:,} bytes, what is left for this call")
+                raise TooMuch
         return Incoming(response.status, tuple(response.getheaders()), bytes(body))
 
 

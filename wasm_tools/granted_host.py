@@ -197,7 +197,8 @@ class GrantedHost:
         """Send a request through the gate.
 
         Raises:
-            HostDenied: it is not granted, over a limit, or it failed.
+            HostDenied: it is not granted, or it failed.
+            OverLimit: as `HttpGate.send`.
         """
         if not self._grants.http.allow:
             raise HostDenied("not granted: this tool may not send HTTP requests")

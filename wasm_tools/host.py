@@ -12,6 +12,10 @@ class HostDenied(Exception):
     """The guest may not have this; where the interface has an error side, the guest reads the message."""
 
 
+class OverLimit(Exception):
+    """The call used up what it may use of its host, which ends it; the message says what the tool did."""
+
+
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
     """A request that a guest asks its host to send; `timeout_ms` is the guest's own wish."""
@@ -52,6 +56,7 @@ class Host(Protocol):
 
         Raises:
             HostDenied: it is not allowed, or it failed.
+            OverLimit: it is one too many for this call, or too large.
         """
         ...
 

@@ -18,7 +18,7 @@ from tool_registry.redaction import Redactor
 from wasm_tools.addresses import is_public, is_reachable
 from wasm_tools.exchange import Incoming, Outgoing, TooMuch, exchange
 from wasm_tools.grants import TOKEN, Credential, HttpGrant
-from wasm_tools.host import HostDenied, HttpRequest, HttpResponse
+from wasm_tools.host import HostDenied, HttpRequest, HttpResponse, OverLimit
 from wasm_tools.limits import Limits
 from wasm_tools.urls import Target, check_allowed, follow, parse_url
 
@@ -70,7 +70,7 @@ class HttpGate:
     def __init__(self, grant: HttpGrant, limits: Limits, outside: HttpOutside) -> None:
         self._grant = grant
         self._outside = outside
-        self._most_requests = limits.http_requests
+        self._limits = limits
         self._requests_left = limits.http_requests
         self._bytes_left = limits.http_bytes
         self._redactor = (
@@ -81,7 +81,8 @@ class HttpGate:
         """Send a request, and follow where it is redirected as long as that is granted too.
 
         Raises:
-            HostDenied: it is not granted, over a limit, or it failed.
+            HostDenied: it is not granted, over the declared rate, or it failed.
+            OverLimit: the call has sent all that it may, or more than its bytes were sent or came.
         """
         wish_s = _LONGEST_S if request.timeout_ms is None else request.timeout_ms / 1_000
         deadline = time.monotonic() + min(wish_s, remaining_s, _LONGEST_S)
@@ -108,7 +109,7 @@ class HttpGate:
     def _once(self, outgoing: Outgoing, deadline: float) -> Incoming:
         target = outgoing.target
         check_allowed(outgoing.method, target, self._grant.allow)
-        self._count(outgoing.body)
+        self._count(_weight(outgoing.headers, outgoing.body))
         addresses = self._addresses(target, deadline)
         secrets = self._secrets(target, deadline)
         for one, value in secrets:
@@ -124,23 +125,31 @@ class HttpGate:
                 opened=self._outside.opened,
             )
         except TooMuch:
-            self._bytes_left = 0  # it was read, and counts
-            raise
-        self._bytes_left -= len(incoming.body)
+            raise self._too_many_bytes() from None
+        self._bytes_left -= _weight(incoming.headers, incoming.body)
+        if self._bytes_left < 0:
+            raise self._too_many_bytes()
         if incoming.header("content-encoding").lower() not in {"", "identity"}:
             raise HostDenied(f"{target.origin} answered compressed, which it was told not to")
         return incoming
 
-    def _count(self, body: bytes | None) -> None:
+    def _count(self, size: int) -> None:
         if self._requests_left == 0:
-            raise HostDenied(f"over the limit of {self._most_requests} HTTP requests a call")
+            raise OverLimit(
+                f"sent its {self._limits.http_requests} HTTP requests, its limit, and another one"
+            )
         self._requests_left -= 1
-        self._bytes_left -= len(body or b"")
+        self._bytes_left -= size
         if self._bytes_left < 0:
-            raise HostDenied("over the limit of HTTP bytes a call")
+            raise self._too_many_bytes()
         wait_s = self._outside.wait_s()
         if wait_s is not None:
             raise HostDenied(f"over the rate of HTTP requests that this tool was given; wait {wait_s:.1f} s")
+
+    def _too_many_bytes(self) -> OverLimit:
+        return OverLimit(
+            f"sent and received more over HTTP than its limit of {self._limits.http_bytes:,} bytes"
+        )
 
     def _addresses(self, target: Target, deadline: float) -> Sequence[str]:
         """Look the host up, once: whatever its name says next, the connection goes to these.
@@ -170,6 +179,10 @@ class HttpGate:
                 )
             found.append((credential, value))
         return found
+
+
+def _weight(headers: Sequence[tuple[str, str]], body: bytes | None) -> int:
+    return sum(len(name) + len(value.encode()) for name, value in headers) + len(body or b"")
 
 
 def _as_sent(credential: Credential, value: str) -> tuple[str, ...]:

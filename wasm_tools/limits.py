@@ -22,7 +22,7 @@ class Limits:
         log_lines: lines that are kept; later ones are counted and dropped.
         log_line_bytes: what is kept of one line.
         http_requests: requests, redirects included.
-        http_bytes: bodies of requests and responses together.
+        http_bytes: headers and bodies of requests and responses together.
 
     Source: measured needs of guests from six languages; the largest are CPython's 12.5 MB and 5,674
     table elements, and three memories and 13 instances of QuickJS.

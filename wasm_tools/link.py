@@ -13,7 +13,7 @@ from wasmtime import (
 )  # the binding's own way in keeps exceptions in one slot for the whole process
 from wasmtime.component import Component, Instance, Linker, LinkerInstance
 
-from wasm_tools.host import Host, HostDenied
+from wasm_tools.host import Host, HostDenied, OverLimit
 from wasm_tools.host_functions import HostFunction, SleepDenied, clock_functions, host_functions
 from wasm_tools.lifted import TooMuchHanded, lift
 from wasm_tools.state import CallState
@@ -23,7 +23,7 @@ _LOG = logging.getLogger(__name__)
 _CALLBACK = cast("Any", ffi.wasmtime_component_func_callback_t)
 _ADD = cast("Any", ffi.wasmtime_component_linker_instance_add_func)  # pyright: ignore[reportUnknownMemberType]
 _NO_FINALIZER = ctypes.cast(0, ctypes.CFUNCTYPE(None, ctypes.c_void_p))
-_THE_GUESTS_OWN = (HostDenied, SleepDenied, TooMuchHanded)
+_THE_GUESTS_OWN = (HostDenied, OverLimit, SleepDenied, TooMuchHanded)
 
 
 class CallLinker:

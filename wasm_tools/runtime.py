@@ -123,6 +123,7 @@ class WasmRuntime:
         waiters = [asyncio.wrap_future(future) for future in active]
         if waiters:
             await asyncio.wait(waiters, timeout=_GRACE_S)
+        self._cache.close()
         if all(future.done() for future in active):  # whoever is left still needs the ticks to end
             self._engine.close()
 
@@ -156,13 +157,10 @@ class WasmRuntime:
             self._stuck -= 1
 
     async def _compile(self, wasm: bytes) -> Path:
-        scratch = self._cache.scratch()
-        try:
+        with self._cache.scratch() as scratch:
             async with self._compiling:
                 await compile_component(wasm, scratch, self._bounds)
             return await asyncio.to_thread(self._cache.adopt, wasm, scratch)
-        finally:
-            scratch.unlink(missing_ok=True)
 
     def _load(self, path: Path) -> Guest:
         component = Component.deserialize_file(self._engine.engine, str(path))

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from orchestrator.cli.failures import UsageMistake
+from orchestrator.domain.network.agents import AgentKind
 
 NetworkName = Annotated[str, typer.Option("--network", help="Agent network; PORTSIDE_NETWORK else.")]
-Kind = Annotated[str, typer.Option(help="worker (served by jobs), human or representative.")]
+Kind = Annotated[AgentKind, typer.Option(help="A worker is served by jobs, a human by you.")]
 Summary = Annotated[str | None, typer.Option(help="One line that others find it by.")]
 Description = Annotated[str | None, typer.Option(help="What it does, in full.")]
 Url = Annotated[str | None, typer.Option(help="Where there is more about it.")]

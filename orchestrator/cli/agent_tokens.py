@@ -8,13 +8,19 @@ from urllib.parse import quote
 import typer
 
 from orchestrator.cli.invocation import AsJson, finish, settings_from_environment
+from orchestrator.cli.numbers import over_zero
 from orchestrator.cli.output import Output
 from orchestrator.cli.session import desk_for
 from orchestrator.cli.summary import table
 from orchestrator.settings import Settings
 
 Network = Annotated[str, typer.Option("--network", help="Of the agent; PORTSIDE_NETWORK unless given.")]
-Days = Annotated[float, typer.Option("--days", help="How long the token is good; at most 366.")]
+Days = Annotated[
+    float,
+    typer.Option(
+        "--days", metavar="NUMBER", parser=over_zero, help="How long the token is good; at most 366."
+    ),
+]
 
 
 def token(
@@ -59,7 +65,7 @@ def tokens(as_json: AsJson = False) -> None:
 
 
 def revoke(
-    ids: Annotated[list[str], typer.Argument(metavar="TOKEN...")],
+    ids: Annotated[list[str], typer.Argument(metavar="TOKEN")],
     as_json: AsJson = False,
 ) -> None:
     """Make tokens void. Their sessions end at once, and what those had taken goes back."""

@@ -15,6 +15,7 @@ from orchestrator.cli.output import Output
 from orchestrator.cli.session import desk_for
 from orchestrator.cli.summary import table
 from orchestrator.cli.visible import one_line, visible
+from orchestrator.domain.network.agents import AgentKind
 
 app = typer.Typer(name="agents", help="Agents of a network: their profiles.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(metavar="NAME")]
@@ -52,7 +53,7 @@ def show(name: Name, network: options.NetworkName = "", as_json: AsJson = False)
 def add(
     name: Name,
     network: options.NetworkName = "",
-    kind: options.Kind = "worker",
+    kind: options.Kind = AgentKind.WORKER,
     summary: options.Summary = None,
     description: options.Description = None,
     url: options.Url = None,

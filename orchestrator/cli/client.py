@@ -12,7 +12,7 @@ import httpx
 from anyio.to_thread import run_sync
 from starlette.types import ASGIApp
 
-from orchestrator.cli.failures import CommandFailed
+from orchestrator.cli.failures import FAILED, USAGE, CommandFailed
 from orchestrator.settings import Settings
 
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
@@ -26,7 +26,10 @@ class ApiProblem(CommandFailed):
 
     def __init__(self, body: dict[str, Any]) -> None:
         hint = body.get("hint")
-        super().__init__(str(body.get("detail", "the orchestrator refused")) + (f" ({hint})" if hint else ""))
+        super().__init__(
+            str(body.get("detail", "the orchestrator refused")) + (f" ({hint})" if hint else ""),
+            exit_code=USAGE if body.get("code") == "invalid_request" else FAILED,
+        )
         self.body = body
 
 

@@ -56,7 +56,7 @@ def confirm(
 
 
 def channel(
-    representative: Annotated[str | None, typer.Argument(metavar="[REPRESENTATIVE]")] = None,
+    representative: Annotated[str | None, typer.Argument(metavar="REPRESENTATIVE")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what representatives told you, and you them."""

@@ -38,7 +38,7 @@ def contract(
 
 def stats(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME...", help="All that were called when none is given.")
+        list[str] | None, typer.Argument(metavar="NAME", help="All that were called when none is given.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

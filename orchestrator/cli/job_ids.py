@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from orchestrator.cli.client import OperatorClient
 from orchestrator.cli.failures import CommandFailed, UsageMistake
 
 SHORT = 8
+_WHOLE = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _LOOKED_AT = 1000
 
 
@@ -19,7 +21,7 @@ async def job_named(client: OperatorClient, asked: str) -> dict[str, Any]:
         CommandFailed: none has it.
         UsageMistake: several have it.
     """
-    if len(asked) == 36:
+    if _WHOLE.fullmatch(asked):
         return await client.get(f"/api/v1/jobs/{asked}")
     jobs: list[dict[str, Any]] = await client.get("/api/v1/jobs", limit=_LOOKED_AT)
     job_id = resolve(asked, [job["id"] for job in jobs])

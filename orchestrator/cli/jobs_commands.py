@@ -55,8 +55,8 @@ def show(job: JobArg, as_json: AsJson = False) -> None:
         async with desk_for(settings, output.say) as client:
             found = await job_named(client, job)
             calls = calls_of(await client.timeline(found["id"]))
-        lines = "\n".join(f"{name:<12} {one_line(str(value), 2000)}" for name, value in _facts(found))
-        output.show({**found, "calls": calls}, lines, calls_table(calls))
+        lines = "\n".join(f"{name:<14} {one_line(str(value), 2000)}" for name, value in _facts(found))
+        output.show({**found, "calls": calls}, lines, *([calls_table(calls)] if calls else []))
 
     finish(work())
 
@@ -190,7 +190,7 @@ def apply(
 
 
 @app.command("rm")
-def remove(jobs: Annotated[list[str], typer.Argument(metavar="ID...")], as_json: AsJson = False) -> None:
+def remove(jobs: Annotated[list[str], typer.Argument(metavar="ID")], as_json: AsJson = False) -> None:
     """Forget jobs that have ended."""
     settings, output = settings_from_environment(), Output(as_json)
 

@@ -8,7 +8,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 from typer.exceptions import TyperException
+from typer.main import get_command
 
 from orchestrator.cli import (
     agent_tokens,
@@ -28,6 +30,7 @@ from orchestrator.cli import (
     tools_commands,
 )
 from orchestrator.cli.failures import FAILED, INTERRUPTED, CommandFailed
+from orchestrator.cli.spelling import spell
 from orchestrator.cli.visible import visible
 
 app = typer.Typer(name="portside", no_args_is_help=True, pretty_exceptions_enable=False)
@@ -64,7 +67,7 @@ def main() -> None:
     """Run the command line; a message says what went wrong, and the exit code which kind."""
     arguments, debug = without_debug(sys.argv[1:])
     try:
-        code = app(args=arguments, prog_name="portside", standalone_mode=False)
+        code = commands().main(args=arguments, prog_name="portside", standalone_mode=False)
     except BrokenPipeError:
         # Whoever read our output has enough. Python would complain once more when it flushes at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -75,17 +78,29 @@ def main() -> None:
         if debug:
             raise
         message, code = _told(error)
-        sys.stderr.write(f"portside: {visible(message)[:_LONGEST_ERROR]}\n")
+        if message:
+            sys.stderr.write(f"portside: {visible(message)[:_LONGEST_ERROR]}\n")
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def commands() -> TyperGroup:
+    """Every command, as it is typed and as its help shows it."""
+    group = get_command(app)
+    if not isinstance(group, TyperGroup):
+        message = "the command line has no commands"
+        raise TypeError(message)
+    spell(group)
+    return group
+
+
 def _told(error: Exception) -> tuple[str, int]:
-    """An error as a line and an exit code."""
+    """An error as a line and an exit code; no line where the help was shown in its place."""
     if isinstance(error, CommandFailed):
         return error.message, error.exit_code
     if isinstance(error, TyperException):  # the command line can't be understood
         hint = getattr(getattr(error, "ctx", None), "command_path", "portside")
-        return f"{error.format_message()} (see: {hint} --help)", error.exit_code
+        message = error.format_message().replace("Value error, ", "", 1)  # typer's library puts it there
+        return f"{message} (see: {hint} --help)" if message else "", error.exit_code
     if isinstance(error, typer.Abort):
         return "aborted", FAILED
     return f"something broke inside: {error or type(error).__name__}; --debug shows where", FAILED

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import webbrowser
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +13,7 @@ from rich.text import Text
 
 from orchestrator.cli.callback import listening
 from orchestrator.cli.failures import FAILED, UsageMistake
+from orchestrator.cli.given_text import read_text
 from orchestrator.cli.invocation import AsJson, finish, settings_from_environment
 from orchestrator.cli.mcp_trial import trial_lines, usable
 from orchestrator.cli.output import Output
@@ -91,7 +91,7 @@ def import_file(
 ) -> None:
     """Take in all servers of another client's file, or none: `mcpServers`, or VS Code's `servers`."""
     settings, output = settings_from_environment(), Output(as_json)
-    body = {"text": _text(file), "source": str(file), "replace": replace}
+    body = {"text": read_text(file, "the servers"), "source": str(file), "replace": replace}
 
     async def work() -> None:
         async with desk_for(settings, output.say) as client:
@@ -186,13 +186,6 @@ def server_entry(
     if any(not Path(one).is_absolute() and (here / one).is_file() for one in command):
         entry["cwd"] = str(here)
     return entry
-
-
-def _text(file: Path) -> str:
-    try:
-        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageMistake(f"{file} can't be read: {error}") from None
 
 
 def _pairs(given: list[str], option: str) -> dict[str, str]:

@@ -75,7 +75,7 @@ def claims(network: NetworkName = "", as_json: AsJson = False) -> None:
 
 @app.command("verify")
 def verify(
-    thread_id: Annotated[str, typer.Argument(metavar="[THREAD]")] = "",
+    thread_id: Annotated[str, typer.Argument(metavar="THREAD")] = "",
     network: NetworkName = "",
     as_json: AsJson = False,
 ) -> None:
@@ -170,7 +170,11 @@ def delegate(
 @app.command("task")
 def task(
     words: Annotated[
-        list[str], typer.Argument(metavar="[accept|decline|start|block|complete|fail|cancel] ID")
+        list[str],
+        typer.Argument(
+            metavar="[MOVE] ID",
+            help="A task's id; before it accept, decline, start, block, complete, fail or cancel.",
+        ),
     ],
     human: Annotated[str, typer.Option("--as", metavar="NAME", help="The human agent that moves it.")] = "",
     reason: Annotated[str, typer.Option(help="Evidence, blocker or cause; some moves need one.")] = "",

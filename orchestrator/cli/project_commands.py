@@ -22,7 +22,7 @@ from orchestrator.settings import Settings
 if TYPE_CHECKING:
     from orchestrator.wiring.tool_projects import Built, Project, Shop, Tried
 
-Directory = Annotated[Path, typer.Argument(metavar="[DIR]", help="The project; else the present directory.")]
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The project; else the present directory.")]
 _HERE = Path()
 
 

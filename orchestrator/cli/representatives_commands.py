@@ -21,9 +21,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME")]
 Network = Annotated[str, typer.Argument(metavar="NETWORK")]
 Rights = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="[RIGHT...]", help="observe, communicate, delegate, operate; none takes all away."
-    ),
+    typer.Argument(metavar="RIGHT", help="observe, communicate, delegate, operate; none takes all away."),
 ]
 
 

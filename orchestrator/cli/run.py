@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,14 +63,27 @@ async def conclude(
     if job["changes_bytes"] is not None:
         patch = await client.bytes(f"/api/v1/jobs/{job['id']}/diff")
     done = job["state"] == "completed"
+    applies = done and request.apply and request.workspace is not None
     if output.as_json:
         output.json_line({"job": job, "diff": patch.decode("utf-8", "replace")})
     else:
         _show(job, events, patch, output)
-    if done and request.apply and request.workspace is not None:
+        if done and patch.strip() and not applies:
+            output.console.print(
+                f"apply it with: {apply_command(job['id'], request.workspace)}", style="bold", markup=False
+            )
+    if applies and request.workspace is not None:
         asked = application(client, job["id"], patch, request.workspace, output)
         output.say(in_words(await apply_patch(client.settings, asked), asked))
     return 0 if done else JOB_FAILED
+
+
+def apply_command(job_id: str, workspace: Path | None) -> str:
+    """What to type, where the person stands, to apply a job's changes to where its files came from."""
+    elsewhere = workspace is not None and workspace != Path.cwd()
+    return f"portside jobs apply {job_id}" + (
+        f" --workspace {shlex.quote(str(workspace))}" if elsewhere else ""
+    )
 
 
 def application(
@@ -92,7 +106,7 @@ def _show(job: dict[str, Any], events: list[dict[str, Any]], patch: bytes, outpu
     if patch.strip():
         output.diff(patch)
     calls = calls_of(events)
-    if calls or not job["command"]:
+    if calls:
         console.print(calls_table(calls))
     if job["message"]:
         console.print(visible(job["message"]), markup=False, highlight=False)
@@ -102,5 +116,3 @@ def _show(job: dict[str, Any], events: list[dict[str, Any]], patch: bytes, outpu
         )
     elif not patch.strip():
         console.print("the job changed no files", style="bold", markup=False)
-    else:
-        console.print(f"apply it with: portside jobs apply {job['id']}", style="bold", markup=False)

@@ -13,12 +13,13 @@ from orchestrator.cli.client import OperatorClient
 from orchestrator.cli.daemon import start_daemon
 from orchestrator.cli.failures import UsageMistake
 from orchestrator.cli.invocation import AsJson, finish, settings_from_environment
+from orchestrator.cli.numbers import over_zero
 from orchestrator.cli.output import Output
 from orchestrator.cli.secrets_commands import secret_grants
 from orchestrator.cli.session import Needs, orchestrator_for, running
 from orchestrator.cli.watching import see_to_end
 from orchestrator.domain.egress.patterns import PatternRefused, parse_patterns
-from orchestrator.domain.jobs import JobMode
+from orchestrator.domain.jobs import LEAST_MEMORY_BYTES, JobMode
 from orchestrator.domain.model_choice import SCRIPTED, NoModelChosen, resolve_model
 from orchestrator.settings import Settings
 
@@ -45,13 +46,24 @@ def run(
         list[str] | None,
         typer.Option(metavar="PATTERN", help="Host for its commands: example.org, *.example.org, host:8443."),
     ] = None,
-    timeout: Annotated[float, typer.Option(help="Seconds.")] = 3600.0,
-    memory: Annotated[str, typer.Option(help="Such as 2g; the default is 2 GiB.")] = "",
-    cpus: Annotated[float | None, typer.Option(help="Such as 1.5.")] = None,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", parser=over_zero, help="When the job is ended; at most a day.")
+    ] = 3600.0,
+    memory: Annotated[
+        str, typer.Option(metavar="SIZE", help="Such as 2g, which is the default; 64m at least.")
+    ] = "",
+    cpus: Annotated[
+        float | None,
+        typer.Option(metavar="NUMBER", parser=over_zero, help="Such as 1.5; the default is 2, or all."),
+    ] = None,
     image: Annotated[str, typer.Option(help="Image to run instead of the worker image.")] = "",
     network: Annotated[str, typer.Option(help="Agent network to join.")] = "",
-    max_iterations: Annotated[int, typer.Option(help="Model requests at most.")] = 200,
-    max_tokens: Annotated[int | None, typer.Option(help="Of all model requests, in and out.")] = None,
+    max_iterations: Annotated[
+        int, typer.Option(metavar="NUMBER", min=1, max=10_000, help="Model requests at most.")
+    ] = 200,
+    max_tokens: Annotated[
+        int | None, typer.Option(metavar="NUMBER", min=1, help="Of all model requests, in and out.")
+    ] = None,
     include_git: Annotated[bool, typer.Option("--include-git", help="Send .git along.")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="Start it and come back at once.")] = False,
     apply: Annotated[bool, typer.Option("--apply", help="Apply the diff when the job completed.")] = False,
@@ -62,6 +74,8 @@ def run(
     output = Output(as_json)
     if detach and apply:
         raise UsageMistake("--apply needs the job's end; with --detach use portside jobs apply later")
+    if apply and workspace is None:
+        raise UsageMistake("--apply needs a --workspace to apply the changes to; the present one is .")
     body: dict[str, Any] = {
         "task": _task(task, command),
         "command": command or None,
@@ -78,7 +92,7 @@ def run(
         "timeout_s": timeout,
         "max_iterations": max_iterations,
         "max_tokens": max_tokens,
-        "memory_bytes": parse_size(memory) if memory else None,
+        "memory_bytes": _memory_bytes(memory),
         "cpus": cpus,
     }
     request = runs.RunRequest(body, existing(workspace), include_git, apply)
@@ -194,6 +208,13 @@ def chosen_model(asked: str, output: Output, *, agent: str = "", needed: bool = 
         raise UsageMistake(f"the script {path} is not a file; scripted:PATH names a script of turns")
     output.say(f"model {choice.model} ({choice.reason}{unless})")
     return f"{prefix}:{path}"
+
+
+def _memory_bytes(text: str) -> int | None:
+    size = parse_size(text) if text else None
+    if size is not None and size < LEAST_MEMORY_BYTES:
+        raise UsageMistake(f"--memory {text}: a job needs 64m at least")
+    return size
 
 
 def parse_size(text: str) -> int:

@@ -60,7 +60,7 @@ def list_secrets(as_json: AsJson = False) -> None:
 
 @app.command("rm")
 def remove(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME")],
     as_json: AsJson = False,
 ) -> None:
     """Forget secrets. A job that runs keeps what it was granted until it ends."""

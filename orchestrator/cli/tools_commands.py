@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-import sys
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +15,7 @@ from orchestrator.cli.added_tools import as_models_see
 from orchestrator.cli.client import OperatorClient
 from orchestrator.cli.consent import agreed_to
 from orchestrator.cli.failures import FAILED, CommandFailed, UsageMistake
+from orchestrator.cli.given_text import read_text
 from orchestrator.cli.invocation import AsJson, finish, settings_from_environment
 from orchestrator.cli.output import Output
 from orchestrator.cli.project_commands import built_project
@@ -25,6 +26,7 @@ from orchestrator.domain.shaping.family import FAMILIES
 
 app = typer.Typer(name="tools", help="The tool registry.", no_args_is_help=True)
 _UNUSABLE = frozenset({"failed_to_load", "needs_schema", "needs_consent"})
+_NAME = re.compile("[A-Za-z0-9_.-]+")
 _CALL_S = 3700.0
 _ADD_S = 120.0
 
@@ -114,9 +116,7 @@ def call(
 
 @app.command()
 def check(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME...", help="All when none is given.")
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="All when none is given.")] = None,
     provider: Annotated[
         list[str] | None,
         typer.Option(help="openai, openai-strict, anthropic, gemini or generic; all but strict else."),
@@ -160,6 +160,10 @@ def add(
         file = built_project(file).component
     if file.suffix != ".wasm":
         raise UsageMistake(f"{file} is not named *.wasm; a WASM tool is called as its file is")
+    if not _NAME.fullmatch(file.stem):
+        raise UsageMistake(
+            f"rename {file.name!r}: a WASM tool is called as its file is, with letters, digits, _, - and ."
+        )
     beside = file.with_name(f"{file.stem}.capabilities.json")
     chosen = sidecar or (beside if beside.exists() else None)
     body: dict[str, Any] = {"wasm": _base64(file), "sidecar": _base64(chosen) if chosen else None}
@@ -241,13 +245,9 @@ def read_arguments(given: str) -> dict[str, Any]:
     Raises:
         UsageMistake: they can't be read, or are no JSON object.
     """
-    try:
-        if given == "-":
-            text = sys.stdin.read()
-        else:
-            text = Path(given[1:]).read_text(encoding="utf-8") if given.startswith("@") else given
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageMistake(f"the arguments can't be read: {error}") from None
+    text = given
+    if given == "-" or given.startswith("@"):
+        text = read_text(Path(given.removeprefix("@")), "the arguments")
     try:
         value: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -268,7 +268,7 @@ async def _unusable(client: OperatorClient, names: list[str]) -> dict[str, str]:
 
 
 def _name(name: str) -> str:
-    if not name or not name.isascii() or not all(char.isalnum() or char in "_-." for char in name):
+    if not _NAME.fullmatch(name):
         raise CommandFailed(f"there is no tool named {name[:80]!r}; see portside tools list")
     return name
 

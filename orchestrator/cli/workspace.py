@@ -48,7 +48,7 @@ class Workspace:
                     yield bytes(piece)
                     piece.clear()
         except OSError as error:
-            raise CommandFailed(f"the workspace can't be read: {error}") from None
+            raise CommandFailed(f"the workspace can't be read: {error.strerror}: {error.filename}") from None
         yield bytes(piece)
 
     def _parts(self) -> Iterator[bytes]:
@@ -113,7 +113,7 @@ def _looked_up(path: Path) -> os.stat_result | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise CommandFailed(f"the workspace can't be read: {error}") from None
+        raise CommandFailed(f"the workspace can't be read: {error.strerror}: {error.filename}") from None
     kinds = (stat.S_ISREG, stat.S_ISLNK, stat.S_ISDIR)
     return found if any(kind(found.st_mode) for kind in kinds) else None
 

@@ -35,6 +35,7 @@ class JobState(StrEnum):
         return self in ACTIVE
 
 
+LEAST_MEMORY_BYTES = 64 * 2**20
 _ENDS = frozenset({JobState.FAILED, JobState.CANCELLED, JobState.TIMED_OUT, JobState.LOST})
 
 TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {

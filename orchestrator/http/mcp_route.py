@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -16,6 +18,7 @@ from orchestrator.http.auth import SOCKET_JOB, bearer_token, worker_job
 from orchestrator.http.bodies import read_body
 from orchestrator.http.failures import logged_bug
 from orchestrator.http.mcp_server import CALLER, McpServer, session_of
+from orchestrator.http.mcp_shares import McpShares
 from orchestrator.http.problems import problem, problem_of, problem_response
 from orchestrator.ports.errors import OwnerMissing, StoreUnavailable
 from orchestrator.ports.ids import Ids
@@ -42,7 +45,7 @@ OVER_TCP = "portside.over_tcp"
 
 _OURS = frozenset({"localhost", "127.0.0.1", "::1"})
 _JOB_PREFIX, _JOB_SUFFIX = "/worker/", "/mcp"
-_ENDED = 200  # how the SDK answers a DELETE that ended a session
+_OPENED = _ENDED = 200  # how the SDK answers what opens a session, and a DELETE that ended one
 _METHODS = frozenset({"GET", "POST", "DELETE"})
 
 
@@ -57,6 +60,7 @@ class McpServices:
     agents: AgentTools
     sessions: AgentSessions
     server: McpServer
+    shares: McpShares
     representatives: Representatives
     ids: Ids
 
@@ -118,20 +122,25 @@ class McpRoute:
                 problem("invalid_request", f"this path does not take {scope['method'][:20]}", status=405)
             )(scope, receive, send)
             return
+        opens = False
         if scope["method"] == "POST":
-            receive = _again(await _body(scope, receive), receive)
+            body, opens = await _body(scope, receive)
+            receive = _again(body, receive)
         # The SDK gives a session to the one who opened it only.
         user = AuthenticatedUser(AccessToken(token="", client_id=caller.principal, scopes=[]))
         scope = {**scope, "user": user, CALLER: caller}
         session = session_of(scope, caller)
-        sessions = self._services.sessions
+        sessions, shares = self._services.sessions, self._services.shares
 
         async def watched(message: Message) -> None:
             if scope["method"] == "DELETE" and message.get("status") == _ENDED:
+                shares.ended(session)
                 await sessions.leave(session, "its session ended")
+            elif opens and message.get("status") == _OPENED:
+                shares.opened(caller.principal, Headers(raw=message["headers"])[MCP_SESSION_ID_HEADER])
             await send(message)
 
-        with sessions.request(session):
+        with shares.request(caller.principal, session, opens=opens), sessions.request(session):
             await self._services.server(scope, receive, watched)
 
 
@@ -169,18 +178,19 @@ def _host(text: str) -> str | None:
         return None
 
 
-async def _body(scope: Scope, receive: Receive) -> bytes:
-    """The body, whose JSON has one meaning.
+async def _body(scope: Scope, receive: Receive) -> tuple[bytes, bool]:
+    """The body, whose JSON has one meaning, and whether it asks for a session.
 
     Raises:
         TooLarge, BadRequest: it has not.
     """
     body = await read_body(scope, receive)
     try:
-        strict_json(body.decode())
+        asked = strict_json(body.decode())
     except ValueError as error:
         raise BadRequest(f"the body is not valid JSON: {error}") from None
-    return body
+    opens = isinstance(asked, dict) and cast("dict[str, Any]", asked).get("method") == "initialize"
+    return body, opens and MCP_SESSION_ID_HEADER not in Headers(scope=scope)
 
 
 def _again(body: bytes, receive: Receive) -> Receive:

@@ -13,6 +13,7 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.subscriptions import ListenHandler
 from mcp.shared.exceptions import MCPError
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -20,6 +21,7 @@ from starlette.types import Receive, Scope, Send
 
 from orchestrator.http.bodies import MAX_BODY_BYTES
 from orchestrator.http.failures import logged_bug
+from orchestrator.http.mcp_changes import CallersChanges, Subscribe, serve_stream
 from orchestrator.http.mcp_results import failure, result_of
 from orchestrator.ports.ids import Ids
 from orchestrator.services.mcp_callers import McpCaller
@@ -30,7 +32,7 @@ from tool_registry.tool import PromisesOutput
 CALLER = "portside.mcp_caller"
 """Where the scope of a request that was let in says who calls."""
 
-MAX_SESSIONS = 256
+MAX_SESSIONS = 1024
 _NAME = "portside"
 
 Context = ServerRequestContext[Any, Any]
@@ -41,16 +43,19 @@ class McpServer:
 
     Args:
         ids: names what went wrong inside.
+        subscribe: tells when the registry's tools changed.
         idle_s: how long a session without an open request lasts.
     """
 
-    def __init__(self, ids: Ids, *, idle_s: float) -> None:
+    def __init__(self, ids: Ids, subscribe: Subscribe, *, idle_s: float) -> None:
         self._ids = ids
+        self._subscribe = subscribe
         server: Server[Any] = Server(
             _NAME,
             version="1",
             on_list_tools=_none_yet,
             on_call_tool=self._call,
+            on_subscriptions_listen=self._listen,
             get_tool_input_schema=_unknown,
         )
         server.middleware = [self._as_its_caller_sees_it]
@@ -83,7 +88,11 @@ class McpServer:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; its scope has the caller."""
-        await self._manager.handle_request(scope, receive, send)
+        if scope["method"] == "GET":
+            changes = CallersChanges(scope[CALLER], self._subscribe)
+            await serve_stream(self._manager.handle_request, changes, scope, receive, send)
+        else:
+            await self._manager.handle_request(scope, receive, send)
 
     async def _as_its_caller_sees_it(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Put tools and instructions into the SDK's answers when they are done.
@@ -103,9 +112,16 @@ class McpServer:
             return answer
         if ctx.method == "tools/list":
             return {**answer, "tools": [tool_of(entry, outputs=True) for entry in caller.entries()]}
+        if ctx.method == "initialize":  # the SDK takes this from whoever runs a session, and nobody does
+            answer = {**answer, "capabilities": {**answer["capabilities"], "tools": {"listChanged": True}}}
         if ctx.method in {"initialize", "server/discover"} and caller.instructions:
             return {**answer, "instructions": caller.instructions}
         return answer
+
+    async def _listen(
+        self, ctx: Context, params: mcp_types.SubscriptionsListenRequestParams
+    ) -> mcp_types.SubscriptionsListenResult:
+        return await ListenHandler(CallersChanges(_caller(ctx), self._subscribe))(ctx, params)
 
     async def _call(self, ctx: Context, params: mcp_types.CallToolRequestParams) -> mcp_types.CallToolResult:
         caller = _caller(ctx)

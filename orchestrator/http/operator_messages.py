@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from orchestrator.domain.jobs import Job, JobMode, JobSpec, JobState
+from orchestrator.domain.jobs import LEAST_MEMORY_BYTES, Job, JobMode, JobSpec, JobState
 from orchestrator.domain.shaping.family import Family
 from orchestrator.ports.audit import AuditRow
 from orchestrator.services.tool_desk import ProviderVerdict, ToolView
@@ -40,7 +40,7 @@ class JobRequest(OperatorRequest):
     timeout_s: float = Field(default=3600.0, gt=0, le=86_400)
     max_iterations: int = Field(default=200, ge=1, le=10_000)
     max_tokens: int | None = Field(default=None, ge=1)
-    memory_bytes: int | None = Field(default=None, ge=64 * 2**20)
+    memory_bytes: int | None = Field(default=None, ge=LEAST_MEMORY_BYTES)
     cpus: float | None = Field(default=None, gt=0, le=512)
     workspace_sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
 

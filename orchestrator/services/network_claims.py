@@ -39,7 +39,7 @@ class NetworkClaims:
 
         Raises:
             Refused: `claim_conflict` with the holders; `invalid_scope`, `invalid_resource`, `invalid_ttl`;
-                `not_found` for a task that is not in this network.
+                `too_many_claims`; `not_found` for a task that is not in this network.
         """
         wanted_scope = accepted(scope_of(scope_type, scope, resource_id))
         task = None if task_id is None else TaskId(task_id)

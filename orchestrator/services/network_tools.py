@@ -210,6 +210,7 @@ def _sharing(calls: NetworkCalls) -> list[NetworkTool]:
                 "invalid_scope",
                 "invalid_ttl",
                 "not_found",
+                "too_many_claims",
             ),
             awaits_others=True,
         ),

@@ -298,7 +298,9 @@ class ToolDesk:
         """
         entry = self._entry(name)
         if entry.traits.source is not ToolSource.WASM:
-            raise Conflict(f"{name} comes from {entry.traits.owner}; remove it there")
+            raise Conflict(
+                f"{name} comes from {entry.traits.owner}; take it away with: portside tools disable {name}"
+            )
         async with self._changing:
             for one in self._registry.entries():
                 if one.traits.owner == entry.traits.owner:

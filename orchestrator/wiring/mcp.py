@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from orchestrator.http.mcp_route import McpServices
 from orchestrator.http.mcp_server import McpServer
+from orchestrator.http.mcp_shares import McpShares
 from orchestrator.http.problems import problem_of
 from orchestrator.services.agent_sessions import AgentSessions
 from orchestrator.services.control_access import ControlAccess
@@ -47,7 +48,8 @@ def mcp_of(base: Base, tools: Tools, jobs: Jobs, executions: ExecutionService) -
         registry=tools.registry,
         agents=agents,
         sessions=sessions,
-        server=McpServer(base.ids, idle_s=idle_s),
+        server=McpServer(base.ids, tools.registry.subscribe, idle_s=idle_s),
+        shares=McpShares(base.clock, idle_s=idle_s),
         representatives=Representatives(
             stores.representatives, stores.confirmations, stores.channel, base.clock, base.ids
         ),

@@ -63,6 +63,11 @@ async def seen(running: Wired, name: str = "guest") -> dict[str, Any]:
     return (await running.operator.get(f"/api/v1/tools/{name}")).json()
 
 
+def parameters(running: Wired) -> str:
+    entry = running.running.registry.get("guest")
+    return entry.definition.parameters_json if entry else ""
+
+
 async def test_a_changed_file_that_asks_for_more_leaves_the_tool_as_it_was_until_agreed_to(
     orchestrator: Wired, tmp_path: Path
 ) -> None:
@@ -108,6 +113,27 @@ async def test_a_file_that_nobody_agreed_to_is_hidden_and_nothing_of_it_runs(
     agreed = (await orchestrator.operator.post(f"{AGREE}", json={"asks": tool["wants"]})).json()
     assert agreed["state"] == "failed_to_load", "only now it was run"
     assert "schema() failed" in agreed["reason"]
+
+
+async def test_another_component_under_an_agreed_file_is_taken_at_once_with_what_was_agreed_to_and_no_more(
+    orchestrator: Wired, tmp_path: Path
+) -> None:
+    """PD-42: an author's rebuild asks nobody; the agreement is about what may be reached, not about code."""
+    knows_one = {"secrets": {"exists": ["one"]}}
+    body = upload(tmp_path, ASK_SECRET, knows_one, agreed=True)
+    assert (await orchestrator.operator.put(f"{WASM}/guest", json=body)).status_code == 201
+    for name in ("one", "two"):
+        await orchestrator.stores.secrets.set(name, f"value-of-{name}")
+    schema = '{"type":"object","properties":{"text":{"type":"string"},"more":{"type":"string"}}}'
+    rebuilt = Source(imports=ASK_SECRET.imports, execute=ASK_SECRET.execute, schema=schema)
+    shutil.copy(build(rebuilt, tmp_path / "guest.wasm"), orchestrator.settings.tools_dir)
+    await eventually(lambda: "more" in parameters(orchestrator))
+    tool = await seen(orchestrator)
+    granted = ["know whether the secret one exists"]
+    assert (tool["state"], tool["grants"], tool["wants"], tool["problem"]) == ("active", granted, [], "")
+    worker = await orchestrator.worker()
+    answers = [await worker.execute("guest", {"text": name}) for name in ("one", "two")]
+    assert [answer.json()["output"]["result"] for answer in answers] == ["1", "0"]
 
 
 async def test_an_agreement_outlives_the_orchestrator_and_ends_with_the_tool(

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from mcp import Client
 from mcp.client.client import ConnectMode
+from mcp_types import ToolListChangedNotification
 
+from orchestrator.http.mcp_changes import CallersChanges
+from orchestrator.http.mcp_shares import MAX_SESSIONS
+from orchestrator.services.executions import CallAnswer
 from orchestrator.services.mcp_endpoints import MCP_ENDPOINTS
+from tests.fakes.tools import FakeTool
+from tests.support.deadline import within
+from tests.support.forger import Forger, now
 from tests.support.orchestrator import Wired, http_over, problem, wired
-from tests.support.outside import Refused, agent, token_for
+from tests.support.outside import Refused, agent, of_worker, token_for
+from tool_registry.registry import Entry, Offer, ToolRegistry
 
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 INITIALIZE: dict[str, Any] = {
@@ -28,6 +38,10 @@ INITIALIZE: dict[str, Any] = {
     },
 }
 PATHS = [one.path for one in MCP_ENDPOINTS if one.holder == "agent"]
+
+
+async def no_act(_params: dict[str, Any], _context: object) -> Any:
+    return "done"
 
 
 @pytest.fixture
@@ -76,6 +90,35 @@ async def test_a_token_opens_the_doors_of_its_own_kind_only(service: Wired) -> N
                         assert answer.status_code == 200, case
                     else:
                         assert (answer.status_code, problem(answer)["code"]) == (401, "token_invalid"), case
+
+
+async def test_no_forged_or_odd_token_opens_a_door(service: Wired) -> None:
+    """BR-115, BR-117: at every MCP endpoint, with one and the same answer; a network can't be chosen."""
+    doors = {path: await token_for(service, "scout") for path in PATHS}
+    doors["/mcp/control"] = await token_for(service, "rita", "representative")
+    bodies: set[bytes] = set()
+    for path, token in doors.items():
+        forger = await Forger.after(service, token)
+        assert (await post(service, path, forger.token())).status_code == 200
+        odd: list[dict[str, Any]] = [
+            *({"aud": aud} for aud in ("other", 5, "portside-worker", "portside-operator", ["x"])),
+            *({"exp": exp} for exp in ("9999999999", 1e30, None, True, [now() + 900])),
+            *({"sub": name} for name in ("boss", 5, None)),
+            *({"network": name} for name in ("other", None, 5)),
+            *({name: None} for name in ("jti", "iss", "iat", "nbf")),
+            {"jti": "unknown"},
+            {"nbf": now() + 3600},
+        ]
+        tokens = [*forger.forgeries().values(), *(forger.token(**changes) for changes in odd)]
+        for forged in tokens:
+            headers = {b"Authorization": b"Bearer " + forged.encode("latin-1")}
+            async with httpx.AsyncClient() as http:
+                answer = await http.post(service.running.mcp_url + path, json=INITIALIZE, headers=headers)
+            assert (answer.status_code, problem(answer)["code"]) == (401, "token_invalid"), forged[:200]
+            bodies.add(answer.content)
+        late = await post(service, path, forger.token(exp=now() - 60))
+        assert problem(late)["code"] == "token_expired"
+    assert len(bodies) == 1
 
 
 async def test_a_void_and_a_missing_token_say_what_to_do(service: Wired) -> None:
@@ -220,33 +263,132 @@ async def test_arguments_are_held_to_the_schema(service: Wired) -> None:
 # --- a job's own endpoint --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", ["2025-11-25"])
-async def test_a_job_s_worker_has_its_tools_over_mcp_too(service: Wired, version: str) -> None:
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_job_s_worker_has_its_tools_over_mcp_too(service: Wired, mode: ConnectMode) -> None:
+    """HW-5: the same tools, checks and records as over tools/execute."""
     worker = await service.worker(agent="coder")
-    path = f"/worker/{worker.job_id}/mcp"
-    headers = HEADERS | {"MCP-Protocol-Version": version}
-    opened = await worker.http.post(path, json=INITIALIZE, headers=headers)
-    headers["mcp-session-id"] = opened.headers["mcp-session-id"]
-
-    async def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        body = {
-            "jsonrpc": "2.0",
-            "id": 3,
-            "method": "tools/call",
-            "params": {"name": name, "arguments": arguments},
-        }
-        answer = await worker.http.post(path, json=body, headers=headers)
-        return json.loads(answer.text.partition("data: ")[2].partition("\r\n")[0])["result"]
-
-    assert (await call("network_whoami", {}))["structuredContent"]["instance"]["job_id"] == worker.job_id
-    assert (await call("for_others", {}))["content"][0]["text"].startswith("tool_not_hosted: ")
+    async with of_worker(worker, mode) as coder:
+        assert coder.client.protocol_version == ("2026-07-28" if mode == "auto" else "2025-11-25")
+        catalogue = (await worker.get("tools/catalog")).json()["tools"]
+        assert sorted(await coder.tools()) == sorted(tool["name"] for tool in catalogue)
+        assert (await coder("network_whoami"))["instance"]["job_id"] == worker.job_id
+        said = await coder.client.call_tool("echo", {"text": "a", "times": 3})
+        assert said.content[0].model_dump()["text"] == "aaa"
+        for name, arguments, code in (
+            ("echo", {"text": 5}, "invalid_params"),
+            ("for_others", {}, "tool_not_hosted"),
+            ("control_whoami", {}, "tool_not_hosted"),
+            ("gated", {}, "tool_not_hosted"),
+            ("nothing", {}, "tool_not_found"),
+            ("breaks", {}, "tool_failed"),
+        ):
+            with pytest.raises(Refused) as refused:
+                await coder(name, **arguments)
+            assert refused.value.code == code, name
     calls = (await service.operator.get(f"/api/v1/jobs/{worker.job_id}/calls")).json()
     assert [(one["tool_name"], one["verdict"]) for one in calls] == [
         ("network_whoami", "ok"),
+        ("echo", "ok"),
+        ("echo", "invalid_params"),
         ("for_others", "tool_not_hosted"),
+        ("control_whoami", "tool_not_hosted"),
+        ("gated", "tool_not_hosted"),
+        ("nothing", "tool_not_found"),
+        ("breaks", "tool_failed"),
     ]
-    elsewhere = await worker.http.post("/mcp", json=INITIALIZE, headers=headers)
-    assert problem(elsewhere)["code"] == "forbidden"
+    headers = HEADERS | {"Authorization": f"Bearer {worker.token}"}
+    for path in (*PATHS, "/mcp/control"):
+        elsewhere = await worker.http.post(path, json=INITIALIZE, headers=headers)
+        assert problem(elsewhere)["code"] == "forbidden"
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_client_is_told_when_its_tools_change(service: Wired, mode: ConnectMode) -> None:
+    """MCP, tools: what declares listChanged sends it."""
+    told = asyncio.Event()
+
+    async def on_message(message: object) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            told.set()
+
+    async def listen(client: Client) -> None:
+        async with client.listen(tools_list_changed=True) as changes:
+            listening.set()
+            async for _ in changes:
+                told.set()
+
+    worker, listening = await service.worker(), asyncio.Event()
+    registry = service.running.registry
+    async with (
+        asyncio.timeout(60.0),
+        of_worker(worker, mode, on_message) as coder,
+        asyncio.TaskGroup() as tasks,
+    ):
+        tools = coder.client.server_capabilities.tools
+        assert tools is not None
+        assert tools.list_changed
+        if mode == "auto":
+            task = tasks.create_task(listen(coder.client))
+            await listening.wait()
+        else:
+            task = tasks.create_task(asyncio.Event().wait())
+            await coder.tools()
+        number = 0
+        while not told.is_set():  # the older client opens its stream some time after it connected
+            registry.replace("more", [Offer(FakeTool(f"more_{number}", no_act, owner="more"))])
+            with suppress(TimeoutError):
+                await within(1.0, told.wait())
+            number += 1
+        assert f"more_{number - 1}" in await coder.tools()
+        task.cancel()
+
+
+class Watcher:
+    """A caller that sees what workers see, and calls nothing."""
+
+    principal = place = "watcher"
+    instructions = ""
+
+    def __init__(self, registry: ToolRegistry) -> None:
+        self._registry = registry
+
+    def entries(self) -> Sequence[Entry]:
+        return [one for one in self._registry.entries() if one.traits.surface != "representative"]
+
+    async def present(self, session: str) -> None:
+        raise AssertionError(session)
+
+    async def call(self, session: str, name: str, params: dict[str, Any]) -> CallAnswer:
+        raise AssertionError(name)
+
+
+async def test_a_change_of_what_a_caller_does_not_see_is_none(service: Wired) -> None:
+    registry, events = service.running.registry, list[object]()
+    unsubscribe = CallersChanges(Watcher(registry), registry.subscribe).subscribe(events.append)
+    registry.replace("more", [Offer(FakeTool("more", no_act, owner="more", surface="representative"))])
+    assert events == []
+    registry.replace("more", [Offer(FakeTool("more", no_act, owner="more"))])
+    registry.replace("more", [Offer(FakeTool("more", no_act, owner="more"))])
+    assert len(events) == 1
+    unsubscribe()
+    registry.replace("more", [])
+    assert len(events) == 1
+
+
+async def test_no_caller_takes_the_room_of_others(service: Wired) -> None:
+    """PD-75: sessions are bounded for each caller; one that ended makes room."""
+    greedy, other = await token_for(service, "greedy"), await token_for(service, "other")
+    sessions = [(await post(service, "/mcp", greedy)).headers["mcp-session-id"] for _ in range(MAX_SESSIONS)]
+    refused = await post(service, "/mcp", await token_for(service, "greedy"))
+    assert (refused.status_code, problem(refused)["code"]) == (429, "rate_limited")
+    assert (await post(service, "/mcp", other)).status_code == 200
+    ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+    assert (await post(service, "/mcp", greedy, ping, **{"mcp-session-id": sessions[0]})).status_code == 200
+    headers = HEADERS | {"Authorization": f"Bearer {greedy}", "mcp-session-id": sessions[0]}
+    async with httpx.AsyncClient(headers=headers) as http:
+        assert (await http.delete(service.running.mcp_url + "/mcp")).status_code == 200
+    assert (await post(service, "/mcp", greedy)).status_code == 200
+    assert (await post(service, "/mcp", greedy)).status_code == 429
 
 
 # --- what is not taken -----------------------------------------------------------------------------------

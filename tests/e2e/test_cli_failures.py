@@ -41,24 +41,14 @@ def without_engine(tmp_path: Path) -> CommandLine:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["run", "x", "--model", SCRIPTED, "--workspace", "/nowhere"], "/nowhere is not a directory"),
-        (["run", "x", "--model", "gpt"], "unknown model 'gpt': write openai:MODEL"),
-        (["run", "x", "--model", "scripted:/nowhere.yaml"], "/nowhere.yaml is not a file"),
-        (["run", "x"], "no model is configured: set OPENAI_API_KEY"),
-        (["run", "x", "--model", SCRIPTED, "--memory", "lots"], "'lots' is not a size"),
-        (["run", "x", "--bogus"], "No such option: --bogus"),
-        (["run"], "say what the agent should do"),
-        (["jobs", "show"], "(see: portside jobs show --help)"),
-        (["tools", "call", "x", "{"], "the arguments are not JSON"),
-        (
-            ["tools", "check", "--provider", "acme"],
-            "there are openai, openai-strict, anthropic, gemini, generic",
-        ),
-        (["mcp", "add", "x"], "give either --url URL, or a command after --"),
         (["jobs", "show", "../x"], "is no job's id"),
+        (["jobs", "show", "../mcp?x=345678901234567890123456789"], "is no job's id"),
+        (["agents", "token", "x", "--days", "500"], "/days: Input should be less than or equal to 366"),
     ],
 )
-def test_a_usage_mistake_is_exit_code_2(without_engine: CommandLine, arguments: list[str], text: str) -> None:
+def test_a_mistake_that_the_orchestrator_finds_is_exit_code_2(
+    without_engine: CommandLine, arguments: list[str], text: str
+) -> None:
     refused(without_engine.run(*arguments), 2, text)
     assert not (without_engine.home / "api.sock").exists()
 
@@ -189,10 +179,13 @@ def test_a_broken_pipe_ends_quietly(without_engine: CommandLine) -> None:
 
 def test_doctor_names_what_fails_and_the_fix(without_engine: CommandLine) -> None:
     without_engine.add_mcp("broken", "/nowhere/server")
+    agents = without_engine.home / "agents.yaml"
+    agents.write_text("networks: {local: {agents: {ann: {knid: human}}}}")
     ran = without_engine.run("doctor", "--json")
     assert ran.exit_code == 1, ran.err
     bad = {one["check"]: one for one in json.loads(ran.out)["findings"] if one["verdict"] == "bad"}
-    assert {"model", "mcp broken"} <= bad.keys()
+    assert {"model", "agents", "mcp broken"} <= bad.keys()
+    assert f"{agents} line 1: networks.local.agents.ann.knid: unknown key" in bad["agents"]["detail"]
     assert all(one["fix"] for one in bad.values())
 
 

@@ -86,9 +86,9 @@ class Bench:
             code = Component(self._engine, wasm).serialize()
         except WasmtimeError:
             return False
-        scratch = self._cache.scratch()
-        scratch.write_bytes(code)
-        self._cache.adopt(wasm, scratch)
+        with self._cache.scratch() as scratch:
+            scratch.write_bytes(code)
+            self._cache.adopt(wasm, scratch)
         return True
 
     async def _calls(self, offer: Offer, params: dict[str, Any]) -> str:

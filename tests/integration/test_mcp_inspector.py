@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.deadline import within
 from tests.support.orchestrator import wired
-from tests.support.outside import agent, token_for
+from tests.support.outside import agent, on_loopback, token_for
 
 pytestmark = pytest.mark.npm
 
@@ -52,3 +52,23 @@ async def test_the_inspector_lists_the_network_s_tools_and_asks_a_peer(
         assert asked["structuredContent"]["recipients"][0]["agent"] == "helper"
         (item,) = (await helper("network_inbox"))["items"]
         assert (item["from"]["agent"], item["body"]) == ("inspector", "how?")
+
+
+async def test_the_inspector_lists_and_calls_a_job_s_tools_from_where_its_worker_is(
+    home: Path, mcp_inspector: str
+) -> None:
+    """HW-5: over the job's socket, which a client that knows TCP only reaches by a relay."""
+    async with wired(home) as service:
+        worker = await service.worker(agent="coder")
+        async with on_loopback(worker.socket) as address:
+            url = f"{address}/worker/{worker.job_id}/mcp"
+            listed = await inspect(mcp_inspector, url, worker.token, "--method", "tools/list")
+            catalogue = (await worker.get("tools/catalog")).json()["tools"]
+            assert {tool["name"] for tool in listed["tools"]} == {tool["name"] for tool in catalogue}
+            called = await inspect(
+                mcp_inspector,
+                url,
+                worker.token,
+                *("--method", "tools/call", "--tool-name", "network_whoami"),
+            )
+            assert called["structuredContent"]["instance"]["job_id"] == worker.job_id

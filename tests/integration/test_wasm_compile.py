@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import hashlib
 import json
+import subprocess
 import sys
 from asyncio.subprocess import PIPE
 from concurrent.futures import ThreadPoolExecutor
@@ -86,7 +88,7 @@ async def test_machine_code_is_kept_private_and_used_again(tmp_path: Path) -> No
     async with workshop(tmp_path) as shop:
         await load_wasm_tool(CALC, shop.runtime)
     kept = {path.suffix: path for path in (tmp_path / "cache").iterdir()}
-    assert set(kept) == {".cwasm", ".seal"}
+    assert set(kept) == {".cwasm", ".seal", ".lock"}
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in kept.values())
     before = kept[".cwasm"].stat()
     impossible = CompileBounds(wall_s=0.0)
@@ -110,18 +112,21 @@ async def test_changed_machine_code_is_made_anew_never_loaded(tmp_path: Path, sp
     assert path.read_bytes() == good or spoiled == ".cwasm"
 
 
+def adopted(cache: CompiledCache, wasm: bytes, code: bytes = b"machine code") -> Path:
+    """Stands in for a compiler."""
+    with cache.scratch() as compiled:
+        compiled.write_bytes(code)
+        return cache.adopt(wasm, compiled)
+
+
 def test_a_seal_holds_for_one_name_and_one_key(tmp_path: Path) -> None:
     cache = CompiledCache(tmp_path, KEY)
-    compiled = cache.scratch()
-    compiled.write_bytes(b"machine code")
-    path = cache.adopt(b"first", compiled)
+    path = adopted(cache, b"first")
     assert cache.find(b"first") == path
     assert cache.find(b"second") is None
     other = CompiledCache(tmp_path, b"o" * 32)
     assert other.find(b"first") is None
-    compiled = cache.scratch()
-    compiled.write_bytes(b"other code")
-    moved = cache.adopt(b"second", compiled)
+    moved = adopted(cache, b"second", b"other code")
     for suffix in (".cwasm", ".seal"):
         path.with_suffix(suffix).replace(moved.with_suffix(suffix))
     assert cache.find(b"second") is None, "a seal from another name"
@@ -129,9 +134,7 @@ def test_a_seal_holds_for_one_name_and_one_key(tmp_path: Path) -> None:
 
 def test_machine_code_of_another_wasmtime_or_configuration_is_a_miss(tmp_path: Path) -> None:
     cache = CompiledCache(tmp_path, KEY)
-    compiled = cache.scratch()
-    compiled.write_bytes(b"machine code")
-    path = cache.adopt(b"component", compiled)
+    path = adopted(cache, b"component")
     digest, version, config = path.stem.split("-")
     assert (digest, version, config) == (
         hashlib.sha256(b"component").hexdigest(),
@@ -143,6 +146,91 @@ def test_machine_code_of_another_wasmtime_or_configuration_is_a_miss(tmp_path: P
             path.with_suffix(suffix).rename(tmp_path / f"{stem}{suffix}")
         assert cache.find(b"component") is None
         path = tmp_path / f"{stem}.cwasm"
+
+
+def of_another_wasmtime(directory: Path, version: str) -> list[Path]:
+    """A pair of files, and the lock of those who use that version."""
+    engine = f"{version}-{'0' * 16}"
+    files = [directory / f"{'a' * 64}-{engine}.{kind}" for kind in ("cwasm", "seal")]
+    files.append(directory / f"{engine}.lock")
+    for file in files:
+        file.touch()
+    return files
+
+
+def test_files_of_a_wasmtime_that_nobody_runs_any_more_are_swept_and_others_are_not(tmp_path: Path) -> None:
+    """PD-40: nothing is left behind by an update, and an orchestrator that still runs keeps its files."""
+    cache = CompiledCache(tmp_path, KEY)
+    own = adopted(cache, b"component")
+    gone, running = (of_another_wasmtime(tmp_path, version) for version in ("1.0.0", "2.0.0"))
+    before_locks = of_another_wasmtime(tmp_path, "3.0.0")
+    before_locks.pop().unlink()
+    others_file = tmp_path / "notes.txt"
+    others_file.touch()
+    with running[-1].open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        adopted(cache, b"another")
+        assert [file for file in (*gone, *before_locks) if file.exists()] == []
+        assert all(file.exists() for file in running)
+    adopted(cache, b"a third")
+    assert [file for file in running if file.exists()] == []
+    assert cache.find(b"component") == own
+    assert others_file.exists()
+
+
+def test_a_cache_holds_the_files_of_its_wasmtime_until_it_is_closed(tmp_path: Path) -> None:
+    """PD-40: a sweep by another version takes what this one loads only when it is gone."""
+    first, second = CompiledCache(tmp_path, KEY), CompiledCache(tmp_path, KEY)
+    lock = next(tmp_path.glob("*.lock"))
+
+    def is_held() -> bool:
+        with lock.open() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
+
+    first.close()
+    assert is_held()
+    second.close()
+    assert not is_held()
+
+
+def test_half_of_a_pair_is_swept(tmp_path: Path) -> None:
+    cache = CompiledCache(tmp_path, KEY)
+    code, seal = adopted(cache, b"first"), adopted(cache, b"second")
+    code.with_suffix(".seal").unlink()
+    seal.unlink()
+    whole = adopted(cache, b"third")
+    assert {path for path in tmp_path.iterdir() if path.suffix != ".lock"} == {
+        whole,
+        whole.with_suffix(".seal"),
+    }
+
+
+def test_what_a_killed_process_was_compiling_into_is_swept_and_not_before(tmp_path: Path) -> None:
+    """PD-40: a scratch file has an owner for as long as its process lives."""
+    script = """if True:
+        import sys
+        from pathlib import Path
+        from wasm_tools.cache import CompiledCache
+
+        with CompiledCache(Path(sys.argv[1]), b"k" * 32).scratch() as scratch:
+            print(scratch, flush=True)
+            sys.stdin.readline()
+    """
+    command = (sys.executable, "-c", script, str(tmp_path))
+    cache = CompiledCache(tmp_path, KEY)
+    with subprocess.Popen(command, cwd=REPOSITORY, stdin=PIPE, stdout=PIPE, text=True) as process:
+        assert process.stdout is not None
+        scratch = Path(process.stdout.readline().strip())
+        adopted(cache, b"first")
+        assert scratch.exists()
+        process.kill()
+        process.wait()
+        adopted(cache, b"second")
+        assert not scratch.exists()
 
 
 def test_the_key_is_made_once_and_private(tmp_path: Path) -> None:
@@ -170,14 +258,12 @@ def test_code_and_seal_stay_together_whoever_writes_them(tmp_path: Path) -> None
 
     def adopt(number: int) -> bool:
         cache = CompiledCache(tmp_path, KEY)
-        compiled = cache.scratch()
-        compiled.write_bytes(b"machine code %d" % number)
-        path = cache.adopt(b"component", compiled)
+        path = adopted(cache, b"component", b"machine code %d" % number)
         return cache.find(b"component") == path
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(adopt, range(400)))
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".cwasm", ".seal"]
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".cwasm", ".lock", ".seal"]
 
 
 async def test_two_processes_compile_the_same_component_at_once(tmp_path: Path) -> None:
@@ -212,6 +298,6 @@ async def test_two_processes_compile_the_same_component_at_once(tmp_path: Path) 
             assert await process.stdout.readline() == b"ready\n"
         answers = await asyncio.gather(*(process.communicate(b"go\n") for process in both))
     assert [json.loads(out)["result"] for out, _ in answers] == ["42", "42"]
-    assert sorted(path.suffix for path in (tmp_path / "cache").iterdir()) == [".cwasm", ".seal"]
+    assert sorted(path.suffix for path in (tmp_path / "cache").iterdir()) == [".cwasm", ".lock", ".seal"]
     cache = CompiledCache(tmp_path / "cache", load_or_create_key(tmp_path / "key"))
     assert cache.find(CALC.read_bytes()) is not None

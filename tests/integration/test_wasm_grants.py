@@ -182,6 +182,23 @@ async def test_the_rate_of_requests_is_counted_for_each_job_over_all_its_calls(s
         assert "over the rate of HTTP requests" in answers[2]
 
 
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [({"http_requests": 0}, "its 0 HTTP requests"), ({"http_bytes": 30}, "its limit of 30 bytes")],
+)
+async def test_a_request_over_a_limit_ends_the_call_whatever_the_guest_makes_of_it(
+    shop: Workshop, limits: dict[str, int], said: str
+) -> None:
+    """BR-095: the guest would answer what it was told; its caller sees that a limit ended it."""
+    with site({"/": Page(b"ok")}) as there:
+        sidecar = {**web(there.port), "limits": limits}
+        tool = await shop.tool(GET, sidecar=sidecar, outside=Outside(resolve=local))
+        with pytest.raises(ToolFailed, match=said) as caught:
+            await tool.execute({"text": f"http://a.test:{there.port}/"}, context())
+    assert caught.value.cause == "wasm_limit"
+    assert "less at once" in str(caught.value.hint)
+
+
 async def test_a_call_that_is_cancelled_leaves_its_request_at_once(shop: Workshop) -> None:
     """BR-090: the socket is shut, so the thread comes back long before its limit."""
     began, gone = asyncio.Event(), asyncio.Event()

@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.wasm.site import Asked, Page, Site, certificate, site
 from wasm_tools.grants import HttpGrant
-from wasm_tools.host import HostDenied, HttpRequest, HttpResponse
+from wasm_tools.host import HostDenied, HttpRequest, HttpResponse, OverLimit
 from wasm_tools.http_gate import BODY_ENCODING, HttpGate, HttpOutside
 from wasm_tools.limits import Limits
 
@@ -299,11 +299,28 @@ def test_requests_and_bytes_of_a_call_are_counted_redirects_too() -> None:
         counted = Visitor(plain(there.port), limits=Limits(http_requests=3))
         counted.send("GET", url(there, "/on"))
         counted.send("GET", url(there, "/"))
-        assert counted.refused("GET", url(there, "/")) == "over the limit of 3 HTTP requests a call"
+        with pytest.raises(OverLimit, match="its 3 HTTP requests"):
+            counted.send("GET", url(there, "/"))
         weighed = Visitor(plain(there.port), limits=Limits(http_bytes=1_000))
         weighed.send("GET", url(there, "/"))
-        assert "over 400 bytes" in weighed.refused("GET", url(there, "/"))
-        assert "over" in weighed.refused("POST", url(there, "/"), body="x")
+        with pytest.raises(OverLimit, match="1,000 bytes"):
+            weighed.send("GET", url(there, "/"))
+        assert len(there.asked) == 5
+
+
+@pytest.mark.parametrize("more", [{"body": "x" * 1_001}, {"headers": {"X": "y" * 1_001}}])
+def test_a_request_that_is_too_large_is_never_sent(more: dict[str, Any]) -> None:
+    with site({"/": Page(b"x")}) as there:
+        visitor = Visitor(plain(there.port), limits=Limits(http_bytes=1_000))
+        with pytest.raises(OverLimit, match="1,000 bytes"):
+            visitor.send("POST", url(there, "/"), **more)
+        assert there.asked == []
+
+
+def test_the_headers_of_an_answer_count_too() -> None:
+    page = Page(b"x", headers={"X": "y" * 1_001})
+    with site({"/": page}) as there, pytest.raises(OverLimit, match="1,000 bytes"):
+        Visitor(plain(there.port), limits=Limits(http_bytes=1_000)).send("GET", url(there, "/"))
 
 
 def test_the_declared_rate_is_kept() -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 import httpx2
 from mcp import Client
 from mcp.client.client import ConnectMode
+from mcp.client.session import MessageHandlerFnT
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.support.orchestrator import Wired
+from tests.support.orchestrator import Wired, WorkerHands
 
 
 class Refused(Exception):
@@ -66,15 +69,51 @@ async def token_for(
 
 @asynccontextmanager
 async def connected(
-    url: str, token: str, path: str = "/mcp", mode: ConnectMode = "auto"
+    url: str,
+    token: str,
+    path: str = "/mcp",
+    mode: ConnectMode = "auto",
+    *,
+    socket: Path | None = None,
+    on_message: MessageHandlerFnT | None = None,
 ) -> AsyncGenerator[Agent]:
-    """The official client, connected with a token."""
+    """The official client, connected with a token; over a unix socket where one is given."""
     headers = {"Authorization": f"Bearer {token}"}
+    over = httpx2.AsyncHTTPTransport(uds=str(socket)) if socket else None
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=30.0) as http,
-        Client(streamable_http_client(url + path, http_client=http), mode=mode) as client,
+        httpx2.AsyncClient(headers=headers, timeout=30.0, transport=over) as http,
+        Client(
+            streamable_http_client(url + path, http_client=http), mode=mode, message_handler=on_message
+        ) as client,
     ):
         yield Agent(client)
+
+
+def of_worker(
+    worker: WorkerHands, mode: ConnectMode = "auto", on_message: MessageHandlerFnT | None = None
+) -> AbstractAsyncContextManager[Agent]:
+    """The official client in a job's container: over the job's socket, with its token."""
+    path = f"/worker/{worker.job_id}/mcp"
+    return connected("http://portside", worker.token, path, mode, socket=worker.socket, on_message=on_message)
+
+
+@asynccontextmanager
+async def on_loopback(socket: Path) -> AsyncGenerator[str]:
+    """The address of a relay to a unix socket, for clients that know TCP only."""
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65_536):
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        inner, outer = await asyncio.open_unix_connection(str(socket))
+        await asyncio.gather(pump(reader, outer), pump(inner, writer), return_exceptions=True)
+
+    server = await asyncio.start_server(relay, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
 @asynccontextmanager

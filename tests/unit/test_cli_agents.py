@@ -65,4 +65,4 @@ def test_a_broken_file_is_told_beside_the_agents_and_a_wrong_option_says_what_to
     nothing = portside.run("agents", "update", "coder")
     assert (nothing.exit_code, "say what to change" in nothing.err) == (2, True)
     wrong = portside.run("agents", "add", "a", "--kind", "robot")
-    assert (wrong.exit_code, "kind" in wrong.err) == (1, True)
+    assert (wrong.exit_code, "kind" in wrong.err) == (2, True)

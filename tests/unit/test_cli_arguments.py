@@ -14,6 +14,7 @@ from orchestrator.cli.job_ids import resolve
 from orchestrator.cli.main import without_debug
 from orchestrator.cli.mcp_commands import server_entry
 from orchestrator.cli.output import Output
+from orchestrator.cli.run import apply_command
 from orchestrator.cli.run_command import chosen_model, parse_size
 from orchestrator.cli.tools_commands import read_arguments
 from orchestrator.probe import Expected, facts_of
@@ -114,6 +115,15 @@ def test_arguments_come_as_text_or_from_a_file(tmp_path: Path) -> None:
 def test_arguments_that_are_no_object_are_a_usage_mistake(given: str) -> None:
     with pytest.raises(UsageMistake, match="the arguments"):
         read_arguments(given)
+
+
+def test_the_command_that_applies_changes_fits_where_one_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert apply_command("1a", tmp_path) == apply_command("1a", None) == "portside jobs apply 1a"
+    there = tmp_path / "two words"
+    assert apply_command("1a", there) == f"portside jobs apply 1a --workspace '{there}'"
 
 
 SEALED: dict[str, Any] = {

@@ -108,6 +108,31 @@ async def test_scopes_that_mean_nothing_are_refused(world: World):
     assert (await refused(a("claim", scope="src", taskId="none")))["code"] == "not_found"
 
 
+async def test_a_scope_of_many_paths_is_refused_since_all_wait_while_they_are_compared(world: World):
+    """PD-76, WN-5: 576 paths against 576 others took 38 s, in which the network stood still."""
+    a, _ = await two(world)
+    letters = ",".join("abcdefghijklmnopqrstuvwx")
+    no = await refused(a("claim", scope=f"{{{letters}}}{{{letters}}}"))
+    assert (no["code"], "576 paths" in no["message"], "several claims" in no["message"]) == (
+        "invalid_scope",
+        True,
+        True,
+    )
+    assert (await a("claim", scope="{a,b,c,d}/{a,b,c,d}"))["scope"] == "{a,b,c,d}/{a,b,c,d}"
+
+
+async def test_an_instance_holds_so_many_claims_and_no_more(world: World):
+    """PD-76, WN-5: what it holds can be renewed and released, and makes room."""
+    a, b = await two(world)
+    held = [await a("claim", scope=f"{number}.py") for number in range(100)]
+    no = await refused(a("claim", scope="more.py"))
+    assert (no["code"], no["held"]) == ("too_many_claims", 100)
+    assert (await a("claim", scope="7.py"))["claim_id"] == held[7]["claim_id"]
+    await b("claim", scope="more.py")
+    await a("release", claimId=held[0]["claim_id"])
+    await a("claim", scope="another.py")
+
+
 async def test_resources_are_claimed_by_any_of_their_addresses(world: World):
     a, b = await two(world)
     claim = await a("claim", scope="git@H.org:o/r.git", scopeType="resource")

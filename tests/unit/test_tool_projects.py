@@ -174,10 +174,10 @@ def test_a_case_may_expect_null(tmp_path: Path) -> None:
 
 
 def bench(tmp_path: Path, language: Language, **programs: str) -> tuple[Project, dict[str, Any]]:
-    """A project, and a machine that has only these programs, each with its script."""
+    """A project, and a machine that has a shell and these programs only, each with its script."""
     beside = tmp_path / "bin"
     beside.mkdir()
-    for name, script in programs.items():
+    for name, script in (dict.fromkeys(("sh", "mkdir", "dirname"), "") | programs).items():
         path = beside / name.replace("_", "-")
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
@@ -206,6 +206,37 @@ def test_what_is_missing_is_named_with_the_one_command_that_installs_it(
     assert caught.value.message.endswith(f"; type: {typed}")
     assert typed.count(" && ") == len(commands) - 1
     assert [command for command in commands if command not in typed] == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_with_nothing_on_path_all_that_is_missing_is_named_and_brought_by_one_command(
+    language: Language, tmp_path: Path
+) -> None:
+    """PD-45: the shell that runs the recipe too; and no program is taken from the present directory."""
+    project = new_project("days", language, tmp_path)
+    with pytest.raises(ToolchainMissing) as caught:
+        build_environment(project, {"PATH": ""}, beside=tmp_path)
+    assert caught.value.message.startswith("not on PATH, and needed to build it: sh, mkdir, dirname, ")
+    assert "apt-get install -y dash coreutils" in caught.value.command
+    brought = {
+        "python": "componentize-py==",
+        "javascript": "npm ci ",
+        "rust": "libstd-rust-dev-wasm32",
+        "c": "clang",
+    }
+    assert brought[language] in caught.value.command
+
+
+def test_an_installed_componentizer_still_needs_node(tmp_path: Path) -> None:
+    """PD-45: it is a script that node runs."""
+    project, machine = bench(tmp_path, "javascript")
+    program = project.directory / "node_modules" / ".bin" / "componentize-qjs"
+    program.parent.mkdir(parents=True)
+    program.touch(mode=0o755)
+    with pytest.raises(ToolchainMissing) as caught:
+        build_environment(project, **machine)
+    assert caught.value.message.startswith("not on PATH, and needed to build it: node; type: ")
+    assert caught.value.command.endswith("apt-get install -y nodejs")
 
 
 def test_a_recipe_sees_where_programs_are_and_no_key(tmp_path: Path) -> None:

@@ -139,8 +139,10 @@ def load_config(path: Path) -> McpConfig:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return McpConfig()
-    except (OSError, UnicodeDecodeError) as error:
-        raise McpConfigError(f"{path} can't be read: {error}") from None
+    except OSError as error:
+        raise McpConfigError(f"{path} can't be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise McpConfigError(f"{path} can't be read: it is not UTF-8 text") from None
     return parse_config(text, source=str(path))
 
 

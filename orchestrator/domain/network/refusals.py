@@ -35,6 +35,7 @@ RefusalCode = Literal[
     "self_request",
     "target_ended",
     "task_taken",
+    "too_many_claims",
 ]
 
 ControlCode = Literal[
@@ -77,6 +78,7 @@ MEANINGS: Mapping[RefusalCode, str] = {
     "self_request": "the target is the acting instance itself",
     "target_ended": "the instance has ended; `agent` still reaches its agent",
     "task_taken": "another instance accepted the task first; `assignee` is the winner",
+    "too_many_claims": "the instance holds 100 claims already",
 }
 
 

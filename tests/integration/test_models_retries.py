@@ -150,7 +150,7 @@ async def test_five_requests_are_the_most_one_call_makes(hosted: HostedUnderTest
 
 async def test_ten_jobs_return_spread_out_and_none_asks_more_than_it_must(fake: FakeProvider) -> None:
     """BR-137: 10 jobs at once don't retry in step."""
-    fake.plan = [Fail(429, {"error": {"message": "slow"}})] * 10 + [Say("ok")]
+    fake.plan = [*[Fail(429, {"error": {"message": "slow"}})] * 10, Say("ok")]
     jobs = [HostedUnderTest("openai", fake) for _ in range(10)]
     async with anyio.create_task_group() as group:
         for number, job in enumerate(jobs):

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from orchestrator.domain.network.agents import Instance
 from orchestrator.services.agent_file import FileState
 from orchestrator.services.agent_profiles import AgentProfile
-from orchestrator.services.network_agents import AgentRecord
+from orchestrator.services.agent_records import AgentRecord
 
 
 class AgentRequest(AgentProfile):

@@ -7,8 +7,9 @@ from orchestrator.domain.network.agents import LaunchSettings, ManagedBy
 from orchestrator.domain.network.identities import AgentName, NetworkName
 from orchestrator.services.agent_file import AgentFile, FileState
 from orchestrator.services.agent_profiles import AgentProfile
+from orchestrator.services.agent_records import AgentRecord
 from orchestrator.services.jobs import JobService
-from orchestrator.services.network_agents import AgentRecord, NetworkAgents
+from orchestrator.services.network_agents import NetworkAgents
 from orchestrator.services.network_members import agent_name, network_name
 from tool_registry.clock import Clock
 

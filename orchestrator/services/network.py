@@ -11,8 +11,9 @@ from orchestrator.domain.network.refusals import Refusal, not_found
 from orchestrator.domain.network.tasks import Task
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.network import NetworkReader, NetworkStore, NetworkTransaction
+from orchestrator.services.agent_definitions import made_once, normal_definition, register
 from orchestrator.services.collaboration import Collaboration
-from orchestrator.services.network_agents import NetworkAgents, made_once, normal_definition, register
+from orchestrator.services.network_agents import NetworkAgents
 from orchestrator.services.network_claims import NetworkClaims
 from orchestrator.services.network_departures import end_instance
 from orchestrator.services.network_directory import NetworkDirectory

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 
 from orchestrator.domain.network.agents import (
     AgentDefinition,
@@ -17,13 +16,12 @@ from orchestrator.domain.network.agents import (
 from orchestrator.domain.network.identities import AgentName, InstanceId, NetworkName
 from orchestrator.domain.network.names import normal_name
 from orchestrator.domain.network.refusals import Refusal, not_found
-from orchestrator.domain.network.resources import resource_key
-from orchestrator.domain.network.tasks import Task
-from orchestrator.domain.network.threads import Delivery
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.network import NetworkReader, NetworkStore, NetworkTransaction
+from orchestrator.services.agent_definitions import check_names, normal_definition
+from orchestrator.services.agent_records import AgentRecord, agent_record, agent_records, known_agent
 from orchestrator.services.network_departures import end_instance, end_work_of
-from orchestrator.services.network_members import Refused, accepted, agent_name, network_name
+from orchestrator.services.network_members import Refused, agent_name, network_name
 from orchestrator.services.network_offers import offer_waiting
 from tool_registry.clock import Clock
 
@@ -31,29 +29,6 @@ _CHANGE_IT = {
     ManagedBy.FILE: "agents.yaml defines it: change it there",
     ManagedBy.OPERATOR: "an operator added it; use `portside agents update`, or remove it there first",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class AgentRecord:
-    """An agent, who serves it, and what waits for it.
-
-    Attributes:
-        instances: that have not ended.
-        tasks: unfinished ones that it holds or that are for it.
-        mail: copies of messages that it has not received.
-    """
-
-    definition: AgentDefinition
-    instances: list[Instance]
-    tasks: list[Task]
-    mail: list[Delivery]
-
-    @property
-    def work(self) -> str:
-        """What would be left undone without it; "" for nothing."""
-        jobs = [one for one in self.instances if not one.person]
-        counts = ((jobs, "running instance"), (self.tasks, "unfinished task"), (self.mail, "unread message"))
-        return ", ".join(f"{len(of)} {what}{'s' if len(of) > 1 else ''}" for of, what in counts if of)
 
 
 class NetworkAgents:
@@ -84,8 +59,7 @@ class NetworkAgents:
         def look(reader: NetworkReader) -> list[AgentRecord]:
             if not reader.exists():
                 raise Refused(not_found("network", network))
-            instances, tasks = reader.live_instances(), reader.open_tasks()
-            return [_record(reader, one, instances, tasks) for one in reader.definitions()]
+            return agent_records(reader)
 
         return await self._store.read(network_name(network), look)
 
@@ -255,87 +229,6 @@ class NetworkAgents:
             now = self._clock.now()
             place = InstanceId(self._ids.new())
             tx.put_instance(Instance(place, agent.name, None, InstanceState.ACTIVE, now, person=True))
-
-
-def agent_record(reader: NetworkReader, agent: AgentDefinition) -> AgentRecord:
-    """An agent with what concerns it."""
-    return _record(reader, agent, reader.live_instances(), reader.open_tasks())
-
-
-def _record(
-    reader: NetworkReader, agent: AgentDefinition, instances: Sequence[Instance], tasks: Sequence[Task]
-) -> AgentRecord:
-    return AgentRecord(
-        agent,
-        [one for one in instances if one.agent == agent.name],
-        [one for one in tasks if agent.name in {one.assignee, one.target.agent}],
-        [one for one in reader.undelivered_to(agent.name) if one.message_id is not None],
-    )
-
-
-def known_agent(reader: NetworkReader, name: AgentName) -> AgentDefinition:
-    """The agent of a name.
-
-    Raises:
-        Refused: `not_found`.
-    """
-    found = reader.definition(name)
-    if found is None:
-        raise Refused(not_found("agent", name))
-    return found
-
-
-def normal_definition(definition: AgentDefinition) -> AgentDefinition:
-    """With one spelling of every name and resource.
-
-    Raises:
-        Refused: `invalid_name`, `invalid_resource`.
-    """
-    return replace(
-        definition,
-        name=agent_name(definition.name),
-        groups=tuple(accepted(normal_name(group)) for group in definition.groups),
-        responsibilities=tuple(
-            duty
-            if duty.resource_key is None
-            else replace(duty, resource_key=accepted(resource_key(duty.resource_key)))
-            for duty in definition.responsibilities
-        ),
-    )
-
-
-def check_names(reader: NetworkReader, definition: AgentDefinition) -> None:
-    """No name is an agent's and a group's.
-
-    Raises:
-        Refused: `name_taken`.
-    """
-    others = [one for one in reader.definitions() if one.name != definition.name]
-    groups = {group for one in others for group in one.groups} | set(definition.groups)
-    if definition.name in groups:
-        raise Refused(Refusal("name_taken", f"{definition.name!r} is a group's name and can't be an agent's"))
-    if clash := {one.name for one in others}.intersection(definition.groups):
-        raise Refused(Refusal("name_taken", f"{min(clash)!r} is an agent's name and can't be a group's"))
-
-
-def register(tx: NetworkTransaction, network: str, definition: AgentDefinition) -> AgentDefinition:
-    """Add an agent whose name nobody has.
-
-    Raises:
-        Refused: `not_found` for the network; `name_taken`.
-    """
-    if not tx.exists():
-        raise Refused(not_found("network", network))
-    if tx.definition(definition.name) is not None:
-        raise Refused(Refusal("name_taken", f"{definition.name!r} is the name of another agent or group"))
-    check_names(tx, definition)
-    tx.put_definition(definition)
-    return definition
-
-
-def made_once(tx: NetworkTransaction, network: str, name: AgentName, at: datetime) -> AgentDefinition:
-    """The agent of a name, made with an empty profile unless it is there."""
-    return tx.definition(name) or register(tx, network, AgentDefinition(name, at))
 
 
 def _managed_elsewhere(there: AgentDefinition) -> Refusal:

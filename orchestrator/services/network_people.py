@@ -12,8 +12,8 @@ from orchestrator.domain.network.tasks import Task
 from orchestrator.domain.network.threads import Delivery, Message, MessageKind
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.network import NetworkReader, NetworkStore, NetworkTransaction
+from orchestrator.services.agent_records import known_agent
 from orchestrator.services.network import NetworkService
-from orchestrator.services.network_agents import known_agent
 from orchestrator.services.network_inbox import InboxItem
 from orchestrator.services.network_mail import Ask, Sent
 from orchestrator.services.network_members import Refused, agent_name, network_name

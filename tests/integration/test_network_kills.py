@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import signal
-import subprocess
-import sys
 from typing import Any
 
-import anyio
 import pytest
 
 from orchestrator.adapters.db.database import Database
 from orchestrator.adapters.db.network_store import SqlNetworkStore
+from tests.support.network_hands import killed
 from tests.support.networks import Caller, RandomIds, World
 
 WHEN = ["inside", "after"]
@@ -31,16 +27,6 @@ async def a(world: World) -> Caller:
 @pytest.fixture
 async def b(world: World) -> Caller:
     return await world.instance("b-1", "b")
-
-
-async def killed(url: str, when: str, instance_id: str, action: str, **arguments: Any) -> None:
-    """Have a process of its own do it, and be killed."""
-    command = [sys.executable, "-m", "tests.support.network_hands", url, when, instance_id, action]
-    with anyio.fail_after(60):
-        process = await anyio.run_process(
-            [*command, json.dumps(arguments)], stdin=subprocess.DEVNULL, stderr=None, check=False
-        )
-    assert process.returncode == -signal.SIGKILL
 
 
 async def bodies(caller: Caller, call_id: str = "") -> list[str]:

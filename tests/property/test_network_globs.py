@@ -9,7 +9,8 @@ from itertools import product
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.domain.network.globs import PathScope, names_meet, path_scope
+from orchestrator.domain.network.globs import PathScope, path_scope
+from orchestrator.domain.network.name_patterns import names_meet
 
 NAMES = tuple("".join(name) for size in range(1, 5) for name in product("abc", repeat=size))
 SHORT_NAMES = ("a", "b", "c", "ab")

@@ -10,7 +10,7 @@ from datetime import datetime
 
 import structlog
 
-from orchestrator.domain.network.agents import AgentKind
+from orchestrator.domain.network.agents import AgentDefinition, AgentKind
 from orchestrator.domain.network.refusals import Refusal
 from orchestrator.ports.errors import StoreError
 from orchestrator.ports.ids import Ids
@@ -77,6 +77,15 @@ class AgentSessions:
         for key in list(self._present):
             await self.leave(key, "the orchestrator stopped")
 
+    async def expect(self, network: str, agent: str) -> None:
+        """An agent is about to be given a token: it comes to be, unless it is there.
+
+        Raises:
+            Refused: `invalid_name`; `name_taken` by a group.
+        """
+        await self._network.ensure_network(network)
+        await self._network.ensure_agent(network, agent)
+
     async def enter(self, key: str, token: MemberToken, *, reads_inbox: bool) -> str:
         """The session's instance, which joins now if this is the first that is heard of it.
 
@@ -101,8 +110,7 @@ class AgentSessions:
 
     async def _joined(self, token: MemberToken) -> _Present:
         instance_id = self._ids.new()
-        await self._network.ensure_network(token.network)
-        agent = await self._network.ensure_agent(token.network, token.name)
+        agent = await self._agent(token)
         if agent.kind is not AgentKind.WORKER:
             raise Refused(
                 Refusal(
@@ -112,6 +120,19 @@ class AgentSessions:
             )
         await self._network.join(token.network, token.name, instance_id, None)
         return _Present(instance_id, token.id, token.expires_at, self._clock.monotonic())
+
+    async def _agent(self, token: MemberToken) -> AgentDefinition:
+        """It was there when the token was given out, so nobody is made here."""
+        try:
+            return (await self._network.agents.get(token.network, token.name)).definition
+        except Refused as no:
+            if no.code != "not_found":
+                raise
+            gone = (
+                f"agent {token.name!r} was removed from network {token.network!r}; an operator adds it again by: "
+                f"portside agents add {token.name} --network {token.network}"
+            )
+            raise Refused(Refusal("not_found", gone)) from no
 
     @contextmanager
     def request(self, key: str) -> Generator[None]:

@@ -129,7 +129,7 @@ class AgentSessions:
             if no.code != "not_found":
                 raise
             gone = (
-                f"agent {token.name!r} was removed from network {token.network!r}; an operator adds it again by: "
+                f"agent {token.name!r} was removed from network {token.network!r}; an operator adds it again: "
                 f"portside agents add {token.name} --network {token.network}"
             )
             raise Refused(Refusal("not_found", gone)) from no

@@ -18,12 +18,15 @@ from container.adapters.docker.private_daemon import PrivateDaemon
 from container.engine.errors import EngineError, RuntimeUnknown
 from container.engine.sandbox import WorkerStart
 from orchestrator.adapters.egress.squid import SquidProxy
+from orchestrator.adapters.files.agent_text import FileAgentText
 from orchestrator.domain.model_choice import NoModelChosen, resolve_model
 from orchestrator.home import prepare_home
+from orchestrator.ports.agent_file import AgentFileUnreadable
 from orchestrator.ports.egress import Carried, ProxyFailed
 from orchestrator.ports.errors import StoreError
 from orchestrator.ports.models import ModelError
 from orchestrator.probe import Expected, probe
+from orchestrator.services.agent_file import AgentFileError, read_agents
 from orchestrator.settings import Settings
 from orchestrator.wiring import base, engines
 from orchestrator.wiring.egress import squid_settings
@@ -78,6 +81,8 @@ async def diagnose(settings: Settings) -> AsyncIterator[Finding]:
     yield await _egress(settings)
     yield await _database(settings)
     yield _model(settings)
+    async for finding in _agents(settings):
+        yield finding
     async for finding in _mcp(settings):
         yield finding
     async for finding in _wasm(settings):
@@ -216,6 +221,22 @@ def _model(settings: Settings) -> Finding:
     except (NoModelChosen, ValueError, ModelError) as error:
         return _bad("model", str(error), "set a key, or name a model with --model or PORTSIDE_MODEL")
     return _good("model", f"{choice.model} ({choice.reason})")
+
+
+async def _agents(settings: Settings) -> AsyncIterator[Finding]:
+    """The file of agents, where there is one."""
+    file = FileAgentText(settings.agents_file)
+    try:
+        text = await file.read()
+        if text is None:
+            return
+        networks = read_agents(text, source=file.name)
+    except AgentFileUnreadable as error:
+        yield _bad("agents", f"{file.name}: {error}", "make it a text that you may read")
+    except AgentFileError as error:
+        yield _bad("agents", str(error), "repair it; until then agents stay as they are")
+    else:
+        yield _good("agents", f"{sum(map(len, networks.values()))} in {file.name}")
 
 
 async def _mcp(settings: Settings) -> AsyncIterator[Finding]:

@@ -9,20 +9,18 @@ says is a `ToolOutput`.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from tool_registry.audit import AuditRecord, AuditSink, SchemaVerdict
+from tool_registry.argument_check import ArgumentCheck, Checked
+from tool_registry.audit import AuditRecord, AuditSink
 from tool_registry.clock import Clock
-from tool_registry.coercion import Adjustment, coerced, dropped
 from tool_registry.context import ToolContext
 from tool_registry.errors import (
     ApprovalRequired,
     CallError,
-    InvalidParams,
     Outcome,
     RateLimited,
     ToolFailed,
@@ -31,26 +29,18 @@ from tool_registry.errors import (
     ToolTimeout,
     Violation,
 )
-from tool_registry.explain import (
-    MAX_VIOLATIONS,
-    Explainer,
-    cheap,
-    closest,
-    violations,
-    without_sensitive,
-)
+from tool_registry.explain import Explainer
+from tool_registry.near_names import closest
 from tool_registry.output import ToolOutput
 from tool_registry.presenter import OutputKeeper, Presenter
 from tool_registry.rate_limit import RateLimiter
 from tool_registry.redaction import Redactor, masked
 from tool_registry.registry import Entry, ToolRegistry
-from tool_registry.schema import DECIDED_RULES, CompiledSchema
-from tool_registry.tool import Approval, ToolSource
+from tool_registry.tool import Approval
 from tool_registry.truncation import DEFAULT_OUTPUT_BYTES
 from tool_registry.visibility import HIDDEN_BECAUSE, Hidden, ToolState, hosted_visibility
 
 _CANCEL_GRACE_S = 5.0
-_FITS, _VIOLATES = SchemaVerdict.FITS.value, SchemaVerdict.VIOLATES.value
 
 BeforeRun = Callable[[Entry], Awaitable[None]]
 
@@ -91,9 +81,8 @@ class _Call:
 
     at: datetime
     started: float
-    schema_verdict: str = SchemaVerdict.UNCHECKED.value
+    checked: Checked = field(default_factory=Checked)
     violations: tuple[Violation, ...] = ()
-    adjustments: tuple[Adjustment, ...] = ()
 
 
 class ToolExecutor:
@@ -102,6 +91,7 @@ class ToolExecutor:
     def __init__(self, registry: ToolRegistry, surroundings: Surroundings) -> None:
         self._registry = registry
         self._around = surroundings
+        self._arguments = ArgumentCheck(surroundings.explainer)
         self._limiter = RateLimiter(surroundings.clock.monotonic)
         self._presenter = Presenter(
             surroundings.redactor, surroundings.keeper, max_output_bytes=surroundings.max_output_bytes
@@ -131,7 +121,7 @@ class ToolExecutor:
         verdict, size = "internal", 0
         try:
             entry = self._resolve(name, entry, context)
-            params = await self._valid(entry, params, context, call)
+            params = await self._arguments.fitting(entry, params, context, call.checked)
             self._approved(entry, params, context)
             self._within_rate(entry, context)
             if before_run is not None:
@@ -140,8 +130,8 @@ class ToolExecutor:
                 verdict = "internal"
             output, size = await self._presenter.shown(await self._run(entry, params, context), context)
             output = output.timed(self._ms_since(call.started))
-            if call.adjustments:
-                output = replace(output, adjustments=call.adjustments)
+            if call.checked.adjustments:
+                output = replace(output, adjustments=call.checked.adjustments)
             verdict = "error" if output.is_error else "ok"
         except CallError as error:
             self._presenter.clean(error)
@@ -171,47 +161,6 @@ class ToolExecutor:
         elif entry.state is not ToolState.ACTIVE:
             raise ToolNotHosted(f"{name!r} can't be used: {entry.reason or entry.state}", reason=entry.state)
         return entry
-
-    async def _valid(
-        self, entry: Entry, params: dict[str, Any], context: ToolContext, call: _Call
-    ) -> dict[str, Any]:
-        if entry.traits.source is ToolSource.PROXY:
-            return params  # held to the same schema where it runs, and its verdict is recorded there
-        schema = entry.schema
-        if schema is None:
-            raise ToolNotHosted(f"{entry.name!r} has no schema", reason=ToolState.NEEDS_SCHEMA)
-        params, nulls = schema.without_refused_nulls(params)
-        if nulls:
-            call.adjustments = dropped(nulls)
-        if schema.accepts(params):
-            call.schema_verdict = _FITS
-            return params
-        if context.coerce_safe or entry.traits.coerce_safe:
-            fitting = coerced(schema, params)
-            if fitting is not None:
-                call.schema_verdict = _FITS
-                call.adjustments += fitting[1]
-                return fitting[0]
-        call.schema_verdict = _VIOLATES
-        found = without_sensitive(await self._explained(schema, params), entry.traits.sensitive)
-        listed = "; ".join(f"{one.pointer or 'the object'}: {one.message}" for one in found)
-        raise InvalidParams(
-            f"the arguments of {entry.name} do not fit its schema, a JSON object: {listed[:1500]}",
-            violations=found,
-            hint="correct the named arguments and call again; nothing was run",
-        )
-
-    async def _explained(self, schema: CompiledSchema, params: dict[str, Any]) -> tuple[Violation, ...]:
-        masked_found = schema.masked_violations(params)
-        found: tuple[Violation, ...] | None = None
-        if cheap(schema.rules_text, params) and schema.quick_to_explain(params):
-            found = violations(schema.rules, params)
-        elif self._around.explainer is not None:
-            found = await self._around.explainer.explain(schema.rules_text, json.dumps(params))
-        if not found:
-            return masked_found
-        more = (one for one in masked_found if one.rule in DECIDED_RULES)
-        return (*found, *more)[:MAX_VIOLATIONS]
 
     def _approved(self, entry: Entry, params: Mapping[str, Any], context: ToolContext) -> None:
         traits = entry.traits
@@ -288,7 +237,8 @@ class ToolExecutor:
         if entry is not None and entry.traits.sensitive:
             params = masked(params, entry.traits.sensitive)
         violations = tuple([one.as_json() for one in call.violations]) if call.violations else ()
-        adjustments = tuple([one.as_json() for one in call.adjustments]) if call.adjustments else ()
+        made = call.checked.adjustments
+        adjustments = tuple([one.as_json() for one in made]) if made else ()
         self._around.audit(
             AuditRecord(  # in its order: by name it takes twice as long
                 call.at,
@@ -300,7 +250,7 @@ class ToolExecutor:
                 context.call_id,
                 self._around.redactor.value(params),
                 verdict,
-                call.schema_verdict,
+                call.checked.verdict,
                 violations,
                 adjustments,
                 self._ms_since(call.started),

@@ -8,7 +8,6 @@ only where `cheap` says so; elsewhere behind the `Explainer` port, in a process 
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 import sys
@@ -23,19 +22,18 @@ import jsonschema.validators
 import jsonschema_specifications
 import referencing.exceptions
 
-from tool_registry.arguments import MAX_DEPTH, strict_json
+from tool_registry.arguments import MAX_DEPTH
 from tool_registry.errors import Violation
+from tool_registry.near_names import closest
+from tool_registry.sentences import MAX_OPTIONS, sentence, types
 
 MAX_VIOLATIONS = 20
 _MAX_SHOWN_CHARS = 60
-_MAX_OPTIONS = 20
 _SLOW_RULES = ('"pattern"', '"patternProperties"', '"uniqueItems"')
 _CHEAP_VALUES = 1_000
 _CHEAP_SCHEMA_CHARS = 65_536
 _CHEAP_DEPTH = 8
 _REFERENCES = ('"$ref"', '"$dynamicRef"', '"$recursiveRef"')
-_MAX_QUOTED_CHARS = 10_000
-_MAX_KNOWN = 1_000
 _MAX_NAME_CHARS = 100
 _MAX_POINTER_CHARS = 300
 _MAX_MESSAGE_CHARS = 600
@@ -156,15 +154,6 @@ def _magnitude(value: float) -> str:
         return "of more than 300 digits"
 
 
-def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that `name` is most likely a slip of; None for names no slip can make."""
-    if len(name) > _MAX_NAME_CHARS:
-        return None
-    lowered = {one.lower(): one for one in islice(known, _MAX_KNOWN)}
-    match = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
-    return lowered[match[0]] if match else None
-
-
 def _describe(error: _Error) -> list[Violation]:
     rule = str(error.validator or "false")
     pointer = bounded_pointer(error.absolute_path)
@@ -174,7 +163,7 @@ def _describe(error: _Error) -> list[Violation]:
             return unknown
     if rule in {"anyOf", "oneOf"} and error.context:
         return [_best_branch(error, pointer)]
-    message, expected = _sentence(rule, error.validator_value, error.instance)
+    message, expected = sentence(rule, error.validator_value, error.instance)
     if rule == "required":
         message = f"{_missing(error)[:_MAX_NAME_CHARS]!r} is required"
     if "propertyNames" in error.absolute_schema_path:
@@ -202,7 +191,7 @@ def _unknown_properties(error: _Error) -> list[Violation]:
     if not known and not patterns and str(error.validator) != "additionalProperties":
         return []
     instance = cast("dict[str, Any]", error.instance)
-    allowed = ", ".join(name[:_MAX_SHOWN_CHARS] for name in islice(known, _MAX_OPTIONS)) or "no properties"
+    allowed = ", ".join(name[:_MAX_SHOWN_CHARS] for name in islice(known, MAX_OPTIONS)) or "no properties"
     unknown = (key for key in instance if key not in known and not any(one.search(key) for one in patterns))
     found: list[Violation] = []
     for name in islice(unknown, MAX_VIOLATIONS):
@@ -232,7 +221,7 @@ def _best_branch(error: _Error, pointer: str) -> Violation:
     if not branches:
         return Violation(pointer, str(error.validator), "is not allowed here", None, shown(error.instance))
     if all(kinds) and len(kinds) == len(options):
-        allowed = ", ".join(dict.fromkeys(_types(sub.validator_value) for sub in kinds if sub))
+        allowed = ", ".join(dict.fromkeys(types(sub.validator_value) for sub in kinds if sub))
         message = f"must be one of these types: {allowed}"
         return Violation(pointer, str(error.validator), message, allowed, shown(error.instance))
     best = min(_misfit(subs) for subs in branches.values())
@@ -258,94 +247,6 @@ def _type_error(errors: Sequence[_Error]) -> _Error | None:
 def _misfit(errors: Sequence[_Error]) -> tuple[bool, bool, int]:
     wrong_tag = any(one.validator in {"const", "enum"} for one in errors)
     return (_type_error(errors) is not None, wrong_tag, len(errors))
-
-
-def _types(value: Any) -> str:
-    return " or ".join(cast("list[str]", value)) if isinstance(value, list) else str(value)
-
-
-def _sentence(rule: str, value: Any, instance: Any) -> tuple[str, str | None]:
-    """What a rule asks for, without quoting the value that broke it."""
-    if rule == "type":
-        return _type_sentence(_types(value), instance), _types(value)
-    if rule in {"enum", "const"}:
-        return _enum_sentence(cast("list[Any]", value) if rule == "enum" else [value], instance)
-    bound = _bound_sentence(rule, value)
-    if bound is not None:
-        return bound, f"{rule} {value}"
-    if rule == "pattern":
-        return f"must match the pattern {str(value)[:200]}", str(value)[:200]
-    if rule == "format":
-        return f"must be a valid {value}", str(value)
-    if rule == "dependentRequired":
-        return f"needs other properties beside some that it has: {json.dumps(value)[:200]}", None
-    return _PLAIN.get(rule, f"breaks the rule {rule!r}"), None
-
-
-_PLAIN = {
-    "additionalItems": "has more items than are allowed",
-    "additionalProperties": "holds properties that are not allowed",
-    "contains": "does not hold the item that it must, or too few or too many of it",
-    "false": "is not allowed here",
-    "not": "must not have this form",
-    "oneOf": "fits more than one of the allowed forms; leave out what makes it fit the others",
-    "unevaluatedItems": "has more items than are allowed",
-    "unevaluatedProperties": "holds properties that are not allowed",
-    "uniqueItems": "must not hold the same item twice",
-}
-
-
-def _type_sentence(wanted: str, instance: Any) -> str:
-    sentence = f"must be {wanted}, not {_json_type(instance)}"
-    if not isinstance(instance, str) or len(instance) > _MAX_QUOTED_CHARS:
-        return sentence
-    try:
-        kind = _json_type(strict_json(instance))
-    except ValueError:
-        return sentence
-    kinds = {kind, "number"} if kind == "integer" else {kind}
-    return (
-        f"{sentence}; send the value itself, without quotes"
-        if kinds & set(wanted.split(" or "))
-        else sentence
-    )
-
-
-def _json_type(value: Any) -> str:
-    if value is None:
-        return "null"
-    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
-    return names.get(cast("type[Any]", type(value)), "something else")
-
-
-def _enum_sentence(values: list[Any], instance: Any) -> tuple[str, str]:
-    options = ", ".join(json.dumps(one, ensure_ascii=False)[:60] for one in values[:_MAX_OPTIONS])
-    if len(values) > _MAX_OPTIONS:
-        options += f" and {len(values) - _MAX_OPTIONS} more"
-    sentence = f"must be one of {options}" if len(values) > 1 else f"must be {options}"
-    names = [one for one in values if isinstance(one, str)]
-    near = closest(instance, names) if isinstance(instance, str) and len(instance) < 100 else None
-    return (f"{sentence}; did you mean {near!r}?" if near and len(values) > 1 else sentence), options
-
-
-_BOUNDS = {
-    "minimum": "must be {} or more",
-    "maximum": "must be {} or less",
-    "exclusiveMinimum": "must be more than {}",
-    "exclusiveMaximum": "must be less than {}",
-    "multipleOf": "must be a multiple of {}",
-    "minLength": "must have {} or more characters",
-    "maxLength": "must have {} or fewer characters",
-    "minItems": "must have {} or more items",
-    "maxItems": "must have {} or fewer items",
-    "minProperties": "must have {} or more properties",
-    "maxProperties": "must have {} or fewer properties",
-}
-
-
-def _bound_sentence(rule: str, value: Any) -> str | None:
-    template = _BOUNDS.get(rule)
-    return template.format(value) if template else None
 
 
 def main() -> None:

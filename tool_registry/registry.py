@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tool_registry.acceptance import accepted_schema, check_name, name_request
 from tool_registry.definition import ToolDefinition
-from tool_registry.errors import DuplicateTool, IllegalName, InvalidSchema, ProtectedName, RegistrationError
-from tool_registry.names import LEGAL, NameRequest, assign_names, may_hold, protected_for
-from tool_registry.schema import CompiledSchema, is_placeholder
-from tool_registry.tool import Tool, ToolSource, ToolTraits
+from tool_registry.errors import DuplicateTool, RegistrationError
+from tool_registry.names import NameRequest, assign_names
+from tool_registry.schema import CompiledSchema
+from tool_registry.tool import Tool, ToolTraits
 from tool_registry.visibility import ToolState
 
-_FIXED_NAMES = frozenset({ToolSource.LOCAL, ToolSource.NETWORK, ToolSource.MANAGEMENT, ToolSource.PROXY})
 _MAX_INSTRUCTIONS_CHARS = 8_192
 
 
@@ -60,7 +60,7 @@ class Entry:
     @property
     def identity(self) -> tuple[str, str]:
         """The owner, and the tool's name there: what stays when the registered name changes."""
-        return _identity(_request(self.tool))
+        return _identity(name_request(self.tool))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +146,13 @@ class ToolRegistry:
             RegistrationError: it can't be taken; nothing changed.
         """
         offer = Offer(tool, state, reason)
-        request = _request(tool)
+        request = name_request(tool)
         owner = self._owners.get(tool.traits.owner, _Owner())
         if _identity(request) in map(_identity, owner.offers):
             raise DuplicateTool(f"{tool.traits.owner} offers {request.original!r} twice; remove one of them")
-        _check_name(request, tool.traits, self._fixed_names())
-        candidate = _Owner({**owner.offers, request: _accepted(offer, request)}, owner.instructions)
+        check_name(request, tool.traits, self._fixed_names())
+        schema = accepted_schema(tool, state, request, {})
+        candidate = _Owner({**owner.offers, request: (offer, schema)}, owner.instructions)
         owners = {**self._owners, tool.traits.owner: candidate}
         names = self._names(owners)
         self._commit(owners, names)
@@ -177,12 +178,13 @@ class ToolRegistry:
         refused: list[Refused] = []
         seen: set[tuple[str, str]] = set()
         for offer in offers:
-            request = _request(offer.tool)
+            request = name_request(offer.tool)
             try:
                 if _identity(request) in seen:
                     raise DuplicateTool(f"{owner} offers {request.original!r} twice; the first one is kept")
                 seen.add(_identity(request))
-                accepted[request] = _accepted(offer, request, known)
+                schema = accepted_schema(offer.tool, offer.state, request, known)
+                accepted[request] = (offer, schema)
             except RegistrationError as error:
                 refused.append(Refused(request.proposed, error))
         refused.extend(self._refuse_names(owner, accepted))
@@ -220,7 +222,7 @@ class ToolRegistry:
         refused: list[Refused] = []
         for request in list(accepted):
             try:
-                _check_name(request, accepted[request][0].tool.traits, taken)
+                check_name(request, accepted[request][0].tool.traits, taken)
             except RegistrationError as error:
                 del accepted[request]
                 refused.append(Refused(request.proposed, error))
@@ -272,73 +274,5 @@ class ToolRegistry:
         return Entry(definition, offer.tool, state, reason, schema, renamed=name != request.proposed)
 
 
-def _request(tool: Tool) -> NameRequest:
-    traits = tool.traits
-    proposed = tool.definition.name
-    return NameRequest(
-        traits.owner, traits.original_name or proposed, proposed, traits.source in _FIXED_NAMES
-    )
-
-
-def _check_name(request: NameRequest, traits: ToolTraits, taken: Mapping[str, str]) -> None:
-    """Refuse a name that is reserved, whatever suffix it would get, or fixed and taken."""
-    name = request.legal
-    if not may_hold(name, traits.source):
-        raise ProtectedName(
-            f"{traits.owner} offers {request.original[:200]!r}, which would be named {name[:200]!r};"
-            f" that name is reserved for {protected_for(name)} tools: rename the tool or its server"
-        )
-    if request.fixed and name in taken:
-        raise DuplicateTool(f"{traits.owner} and {taken[name]} both offer {name!r}; remove one")
-
-
 def _identity(request: NameRequest) -> tuple[str, str]:
     return request.owner, request.original
-
-
-def _accepted(
-    offer: Offer, request: NameRequest, known: Mapping[str, CompiledSchema] | None = None
-) -> tuple[Offer, CompiledSchema | None]:
-    """The offer with its compiled schema, from `known` where it is there; None for one that is missing.
-
-    Raises:
-        RegistrationError: the offer can't be taken at all.
-    """
-    if not request.original.strip() or not request.proposed.strip():
-        raise IllegalName(f"{request.owner} offers a tool without a name; give it one")
-    if request.fixed and not LEGAL.fullmatch(request.proposed):
-        raise IllegalName(
-            f"{request.proposed!r} is not a legal tool name (a-z, A-Z, 0-9, _ and -, 64 at most)"
-        )
-    if not _is_text(offer.tool.definition.description):
-        raise RegistrationError(
-            f"{request.owner}, tool {request.original!r}: its description holds half of a surrogate pair"
-        )
-    if offer.state not in {ToolState.ACTIVE, ToolState.DISABLED}:
-        return offer, None
-    text = offer.tool.definition.parameters_json
-    if offer.tool.traits.source is ToolSource.WASM and _says_nothing(text):
-        return offer, None
-    if known and text in known:
-        return offer, known[text]
-    try:
-        return offer, CompiledSchema(text)
-    except InvalidSchema as error:
-        raise InvalidSchema(f"{request.owner}, tool {request.original!r}: {error.message}") from None
-
-
-def _is_text(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _says_nothing(text: str) -> bool:
-    if not text.strip():
-        return True
-    try:
-        return is_placeholder(ToolDefinition("", "", text).parameters)
-    except ValueError:
-        return False  # not JSON: the schema check says so

@@ -61,7 +61,10 @@ class SandboxEngine(Protocol):
         ...
 
     def events(self) -> AsyncIterator[SandboxEvent]:
-        """Changes of sandboxes, endless; a broken stream comes back with one `RESYNC`."""
+        """Changes of sandboxes, endless.
+
+        A `RESYNC` marks the moment from which all are told: the first one, and each after a broken stream.
+        """
         ...
 
     async def logs(self, ref: SandboxRef, *, tail_bytes: int = 65_536) -> str:

@@ -144,7 +144,7 @@ class EventKind(StrEnum):
     EXITED = "exited"
     OOM = "oom"
     REMOVED = "removed"
-    RESYNC = "resync"  # the stream broke and came back: look at everything
+    RESYNC = "resync"  # from here on all is told, and what came before may be lost: look at everything
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from orchestrator.cli.output import Output
 from orchestrator.cli.project_commands import built_project
 from orchestrator.cli.session import desk_for
 from orchestrator.cli.summary import table
+from orchestrator.cli.tool_views import facts_of, row_of, verdict_lines
 from orchestrator.cli.visible import one_line, visible
 from orchestrator.domain.shaping.family import FAMILIES
 
@@ -46,7 +47,10 @@ def list_tools(
         # With the reasons asked for, the hidden ones are what one looks for.
         tools = [one for one in tools if one["hosted"] or explain or not hosted]
         output.show(
-            tools, table(("tool", "source", "hosted", "description"), [_row(one, explain) for one in tools])
+            tools,
+            table(
+                ("tool", "source", "hosted", "description"), [row_of(one, explain=explain) for one in tools]
+            ),
         )
 
     finish(work())
@@ -61,29 +65,11 @@ def show(name: str, as_json: AsJson = False) -> None:
         async with desk_for(settings, output.say, tools=True) as client:
             tool: dict[str, Any] = await client.get(f"/api/v1/tools/{_name(name)}")
             checked: dict[str, Any] = await client.post("/api/v1/tools/check", {"names": [name]})
-        facts = (
-            ("tool", tool["name"]),
-            ("from", f"{tool['source']} {tool['owner']}, there called {tool['original_name']}"),
-            ("state", f"{tool['state']} {tool['reason']}"),
-            ("sandboxed jobs", "see it" if tool["hosted"] else f"do not see it: {tool['hidden_because']}"),
-            ("approval", tool["approval"]),
-            ("policy", ", ".join(_policy(tool))),
-            ("may", "; ".join(tool["grants"]) or "reach nothing"),
-            ("asks to", "; ".join(tool["wants"])),
-            ("not in use", tool["problem"]),
-            ("description", tool["description"]),
-        )
-        if tool["source"] != "wasm":
-            facts = tuple(fact for fact in facts if fact[0] != "may")
-        facts = tuple(fact for fact in facts if fact[1] or fact[0] not in {"asks to", "not in use"})
-        lines = [f"{label:<15} {one_line(value, 2000)}" for label, value in facts]
-        schema = visible(json.dumps(tool["parameters"], ensure_ascii=False, indent=2))
         verdicts = checked.get(tool["name"], [])
         output.show(
             {**tool, "providers": verdicts},
-            *lines,
-            schema,
-            *(line for one in verdicts for line in _verdict("", one)),
+            *facts_of(tool),
+            *(line for one in verdicts for line in verdict_lines("", one)),
         )
 
     finish(work())
@@ -134,7 +120,9 @@ def check(
             asked = {"names": names or [], "providers": provider or []}
             found: dict[str, list[dict[str, Any]]] = await client.post("/api/v1/tools/check", asked)
             unusable = await _unusable(client, names or [])
-        lines = [line for name, verdicts in found.items() for one in verdicts for line in _verdict(name, one)]
+        lines = [
+            line for name, verdicts in found.items() for one in verdicts for line in verdict_lines(name, one)
+        ]
         lines += [Text(f"{name}: {reason}", style="red") for name, reason in unusable.items()]
         output.show({"tools": found, "unusable": unusable}, *lines)
         refused = any(one["verdict"] == "refused" for verdicts in found.values() for one in verdicts)
@@ -278,30 +266,3 @@ def _base64(file: Path) -> str:
         return base64.b64encode(file.read_bytes()).decode()
     except OSError as error:
         raise UsageMistake(f"{file} can't be read: {error.strerror}") from None
-
-
-def _row(tool: dict[str, Any], explain: bool) -> tuple[str | Text, ...]:
-    if tool["hosted"] and tool["problem"]:
-        reason = f"yes, as before its change: {tool['problem']}"
-        verdict = Text(one_line(reason if explain else "yes, as before its change"), style="yellow")
-    elif tool["hosted"]:
-        verdict = Text("yes", style="green")
-    else:
-        reason = f"no: {tool['hidden_reason']}: {tool['hidden_because']}"
-        verdict = Text(one_line(reason if explain else "no"), style="yellow")
-    # A name that is not what its owner asked for says which tool it stands for.
-    source = f"{tool['owner']} {tool['original_name']}" if tool["renamed"] else tool["source"]
-    return (tool["name"], one_line(source, 60), verdict, one_line(tool["description"], 80))
-
-
-def _policy(tool: dict[str, Any]) -> list[str]:
-    hints = [name for name in ("read_only", "idempotent", "destructive") if tool[name]]
-    return [*hints, f"{tool['timeout_s']:g} s at most"]
-
-
-def _verdict(name: str, view: dict[str, Any]) -> list[Text]:
-    """A line for the verdict, and one below it for each thing that was changed or is refused."""
-    style = {"unchanged": "green", "changed": "yellow", "refused": "red"}[view["verdict"]]
-    lines = [Text(f"{name + ' ' if name else ''}{view['provider']:<13} {view['verdict']}", style=style)]
-    lines += [Text(f"  refused: {one_line(note, 1000)}", style="red") for note in view["refusals"]]
-    return lines + [Text(f"  changed: {one_line(note, 1000)}") for note in view["changes"]]

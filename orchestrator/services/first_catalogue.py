@@ -5,7 +5,7 @@ from __future__ import annotations
 from orchestrator.domain.jobs import Job
 from orchestrator.ports.tool_sources import McpControl
 from orchestrator.services.timeline import Timeline
-from tool_registry.explain import closest
+from tool_registry.near_names import closest
 from tool_registry.registry import ToolRegistry
 
 

@@ -22,8 +22,8 @@ from orchestrator.services.agreements import Agreements
 from orchestrator.services.tool_files import Loaded, fingerprints, move_pair, pair, remove_pair, write_pair
 from tool_registry.context import ToolContext
 from tool_registry.execution import ToolExecutor
-from tool_registry.explain import closest
 from tool_registry.names import LOCAL_NAMES
+from tool_registry.near_names import closest
 from tool_registry.output import ToolOutput
 from tool_registry.registry import Entry, Offer, ToolRegistry
 from tool_registry.tool import ToolSource

@@ -6,10 +6,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection, event
 
 from orchestrator.adapters.db.audit import SqlAuditStore
 from orchestrator.adapters.db.database import Database
 from orchestrator.adapters.db.jobs import SqlJobStore
+from orchestrator.adapters.db.tool_stats import tool_stats
 from orchestrator.domain.jobs import JobId
 from orchestrator.ports.audit import OPERATOR_JOB, AuditRow, AuditStore, Frequent, Spread, ToolStats
 from tests.support.jobs import START, make_job
@@ -188,6 +190,31 @@ async def test_latency_and_sizes_are_of_calls_that_ran(audit: AuditStore):
     assert (found.latency_ms, found.output_bytes) == (Spread(50, 95, 100), Spread(500, 950, 1000))
     await audit.append([refused("1", tool_name="other")])
     assert (await stats_of(audit, "other")).latency_ms == Spread()
+
+
+async def test_the_calls_of_one_tool_are_found_without_reading_all(sqlite_url: str):
+    database = await Database.open(sqlite_url)
+    await SqlAuditStore(database).append([make_row()])
+
+    def plans(connection: Connection) -> list[str]:
+        asked: list[tuple[str, Any]] = []
+
+        def noted(_conn: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:
+            asked.append((statement, parameters))
+
+        event.listen(connection, "before_cursor_execute", noted)
+        tool_stats(connection, ["search"])
+        event.remove(connection, "before_cursor_execute", noted)
+        return [
+            str(step)
+            for statement, parameters in asked
+            for step in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+        ]
+
+    steps = [step for step in await database.read(plans) if " audit" in step]
+    await database.close()
+    assert steps
+    assert [step for step in steps if "(tool_name=?" not in step] == []
 
 
 async def test_no_rows_make_no_tools(audit: AuditStore):

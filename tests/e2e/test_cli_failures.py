@@ -179,10 +179,13 @@ def test_a_broken_pipe_ends_quietly(without_engine: CommandLine) -> None:
 
 def test_doctor_names_what_fails_and_the_fix(without_engine: CommandLine) -> None:
     without_engine.add_mcp("broken", "/nowhere/server")
+    agents = without_engine.home / "agents.yaml"
+    agents.write_text("networks: {local: {agents: {ann: {knid: human}}}}")
     ran = without_engine.run("doctor", "--json")
     assert ran.exit_code == 1, ran.err
     bad = {one["check"]: one for one in json.loads(ran.out)["findings"] if one["verdict"] == "bad"}
-    assert {"model", "mcp broken"} <= bad.keys()
+    assert {"model", "agents", "mcp broken"} <= bad.keys()
+    assert f"{agents} line 1: networks.local.agents.ann.knid: unknown key" in bad["agents"]["detail"]
     assert all(one["fix"] for one in bad.values())
 
 

@@ -201,6 +201,7 @@ class FakeEngine:
     def events(self) -> AsyncIterator[SandboxEvent]:
         queue: asyncio.Queue[SandboxEvent] = asyncio.Queue()
         self._queues.append(queue)
+        queue.put_nowait(SandboxEvent(kind=EventKind.RESYNC))
 
         async def listen() -> AsyncIterator[SandboxEvent]:
             try:

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from container.adapters.docker.bounded_disks import BoundedDisks, DiskSize
+from container.adapters.docker.connection import connect
 from container.adapters.docker.engine import DockerEngine
 from container.adapters.docker.loop_device import attached
+from container.adapters.docker.status import LABEL
 from container.engine.errors import EngineError, ImageMissing
 from container.engine.sandbox import Limits, SandboxState
 from tests.support.docker_engine import missing
@@ -65,6 +67,21 @@ async def test_a_launch_that_fails_leaves_no_disk(bounded: Sandboxes, folder: Pa
     with pytest.raises(ImageMissing):
         await bounded.launch("true", image="portside-worker:0000")
     assert _disks_in(folder) == []
+
+
+async def test_a_launch_that_gets_one_of_its_two_disks_leaves_neither(
+    bounded: Sandboxes, folder: Path, docker_endpoint: str
+) -> None:
+    """BR-109: the host's disk was full half-way."""
+    spec = bounded.spec(("true",))
+    await asyncio.to_thread(folder.mkdir)
+    (folder / f"{spec.name}-state.ext4").symlink_to("nowhere")
+    with pytest.raises(EngineError, match="no disk can be made"):
+        await bounded.engine.launch(spec)
+    assert not (folder / f"{spec.name}-workspace.ext4").exists()
+    api = connect(docker_endpoint, 60)
+    assert not api.volumes(filters={"label": f"{LABEL}={spec.name}"})["Volumes"]
+    api.close()
 
 
 async def test_one_name_launched_at_the_same_moment_has_one_pair_of_disks(

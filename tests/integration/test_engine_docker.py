@@ -121,9 +121,10 @@ async def test_a_sandbox_that_an_operator_removes_is_gone_and_its_volumes_can_be
 ) -> None:
     """BR-113 (a), BR-098: the event comes, it is GONE, and `remove` takes the volumes left behind."""
     events = boxes.engine.events()
+    await _hear(events, EventKind.RESYNC)
     ref = await boxes.launch("sleep", "60")
     api.remove_container(ref.id, force=True)  # without its volumes
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while await anext(events) != SandboxEvent(EventKind.REMOVED, ref.name):
             pass  # other tests' sandboxes live on this engine too
     assert (await boxes.engine.inspect(ref)).state is SandboxState.GONE
@@ -246,6 +247,7 @@ async def test_after_a_restart_of_the_engine_jobs_are_lost_and_new_ones_work(dae
     image = await built_image(daemon.endpoint)
     boxes = Sandboxes(patient_engine(daemon.endpoint), image)
     events = boxes.engine.events()
+    await _hear(events, EventKind.RESYNC)
     ref = await boxes.launch("sleep", "60")
     await _hear(events, EventKind.STARTED)
     await asyncio.to_thread(daemon.stop)

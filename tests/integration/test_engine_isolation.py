@@ -4,18 +4,46 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from container.adapters.docker.engine import DockerEngine
 from container.engine.sandbox import Limits
 from tests.support.sandboxes import Sandboxes, socket_directory
 
 pytestmark = pytest.mark.docker
 
 LOOK = Path(__file__).parent.parent / "support" / "sandbox_probe.py"
+
+
+@dataclass(frozen=True)
+class Place:
+    """An engine, an image that it has, and what it puts into every environment."""
+
+    engine: DockerEngine
+    image: str
+    environment: Mapping[str, str]
+
+
+@pytest.fixture(params=["docker", pytest.param("podman", marks=pytest.mark.xdist_group("podman"))])
+def place(request: pytest.FixtureRequest) -> Place:
+    """Either engine."""
+    engine = request.getfixturevalue(f"{request.param}_engine")
+    if request.param == "docker":
+        return Place(engine, request.getfixturevalue("worker_image"), {})
+    return Place(engine, request.getfixturevalue("podman")[1], {"TERM": "xterm", "container": "podman"})
+
+
+@pytest.fixture
+async def boxes(place: Place) -> AsyncIterator[Sandboxes]:
+    """Sandboxes on it, removed at the end."""
+    made = Sandboxes(place.engine, place.image)
+    yield made
+    await made.remove_all()
 
 
 @pytest.fixture
@@ -28,7 +56,7 @@ async def seen(boxes: Sandboxes, tmp_path: Path) -> dict[str, Any]:
     return json.loads(printed)
 
 
-async def test_a_sandbox_is_sealed(seen: dict[str, Any]) -> None:
+async def test_a_sandbox_is_sealed(seen: dict[str, Any], place: Place) -> None:
     """No network, no capability, no privilege to gain, no other user, nothing of the host."""
     assert seen["ids"] == [1000, 1000, 1000, 1000]
     assert seen["capabilities"] == {"CapInh": 0, "CapPrm": 0, "CapEff": 0, "CapBnd": 0, "CapAmb": 0}
@@ -38,7 +66,7 @@ async def test_a_sandbox_is_sealed(seen: dict[str, Any]) -> None:
     assert seen["resolves"] is False
     assert seen["reaches"] is False
     assert seen["engine_sockets"] == []
-    assert seen["foreign_environment"] == []
+    assert seen["foreign_environment"] == place.environment
     assert seen["first_process"].startswith(("/sbin/docker-init", "/dev/init", "/run/podman-init"))
 
 

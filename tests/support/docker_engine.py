@@ -43,9 +43,8 @@ def docker_endpoint() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def docker_engine(docker_endpoint: str) -> Iterator[DockerEngine]:
     """The engine itself; it may be used from any test's event loop."""
-    engine = patient_engine(docker_endpoint)
-    yield engine
-    asyncio.run(engine.close())
+    with opened(docker_endpoint) as engine:
+        yield engine
 
 
 @pytest.fixture(scope="session")
@@ -122,6 +121,14 @@ def daemon(short_dir: Path) -> Iterator[PrivateDaemon]:
     if pid is not None:
         os.kill(pid, signal.SIGCONT)
     private.stop()
+
+
+@contextmanager
+def opened(endpoint: str, *, runtime: str = "") -> Generator[DockerEngine]:
+    """An engine for many tests: Podman takes seconds to describe itself."""
+    engine = patient_engine(endpoint, runtime=runtime)
+    yield engine
+    asyncio.run(engine.close())
 
 
 async def built_image(endpoint: str) -> str:

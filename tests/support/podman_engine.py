@@ -16,9 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from container.adapters.docker.engine import DockerEngine
 from container.engine.errors import EngineError
 from tests.support.deadline import eventually
-from tests.support.docker_engine import built_image, missing
+from tests.support.docker_engine import built_image, missing, opened
 from tests.support.patient_engine import patient_engine
 
 # The runtime that works on either version of control groups; limits that a host without CAP_SYS_RESOURCE can set.
@@ -59,6 +60,13 @@ def podman() -> Iterator[tuple[str, str]]:
         service.terminate()
         service.wait()
         _remove(folder, places, environment)
+
+
+@pytest.fixture(scope="session")
+def podman_engine(podman: tuple[str, str]) -> Iterator[DockerEngine]:
+    """The engine itself; it may be used from any test's event loop."""
+    with opened(podman[0]) as engine:
+        yield engine
 
 
 async def _ready(endpoint: str) -> str:

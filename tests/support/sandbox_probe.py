@@ -116,7 +116,7 @@ report = {
         for path in ("/var/run/docker.sock", "/run/docker.sock", "/run/podman/podman.sock", "/run/containerd")
         if os.path.exists(path)
     ],
-    "foreign_environment": sorted(os.environ.keys() - KNOWN),
+    "foreign_environment": {name: value for name, value in os.environ.items() if name not in KNOWN},
     "first_process": first_process,
     "writable": writable(),
     "owners": {

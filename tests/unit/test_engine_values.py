@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from container.adapters.docker.api import Json
 from container.adapters.docker.description import allowed_cpus, describe
 from container.adapters.docker.isolation import create_arguments, host_config, seccomp_profile
 from container.adapters.docker.output import frames
-from container.adapters.docker.status import event_of, status_of
+from container.adapters.docker.status import LABEL, event_of, status_of
+from container.adapters.docker.volumes import abandoned
 from container.engine.errors import LimitNotEnforceable
 from container.engine.sandbox import EventKind, Limits, SandboxEvent, SandboxSpec, SandboxState
 
@@ -189,6 +191,17 @@ def test_an_engine_with_everything_leaves_only_the_disk_unlimited() -> None:
     assert description.notes == ()
 
 
+def test_rootless_podman_on_the_first_control_groups_is_not_believed_about_limits() -> None:
+    """It says that it has them, and a fork bomb is not held."""
+    podman = {"Version": "4.3.1", "Components": [{"Name": "Podman Engine"}]}
+    rootless: Json = {**INFO, "Rootless": True, "CgroupVersion": "1"}
+    description = describe("unix:///s", rootless, podman)
+    assert description.unenforced.keys() == {"disk_bytes", "nofile", "memory_bytes", "cpus", "pids"}
+    assert any("rootless" in note for note in description.notes)
+    newer = describe("unix:///s", {**rootless, "CgroupVersion": "2"}, podman)
+    assert newer.unenforced.keys() == {"disk_bytes", "nofile"}
+
+
 def test_what_an_engine_lacks_is_said_and_refused_when_asked_for() -> None:
     info: Json = {**INFO, "PidsLimit": False, "CpuCfsQuota": False, "SwapLimit": False, "SecurityOptions": []}
     podman = {"Version": "4.3.1", "Components": [{"Name": "Podman Engine"}]}
@@ -208,3 +221,15 @@ def test_default_cpus_are_lowered_to_the_engine_and_explicit_ones_refused() -> N
     assert allowed_cpus(Limits(), one) == 1.0
     with pytest.raises(LimitNotEnforceable, match="cpus: 2 were asked for and the engine has 1"):
         allowed_cpus(Limits(cpus=2.0, explicit=frozenset({"cpus"})), one)
+
+
+def test_volumes_of_no_sandbox_are_abandoned_unless_one_is_just_being_made_for_them() -> None:
+    """BR-098: an orchestrator was killed between a sandbox's volumes and the sandbox. Both engines' times."""
+    volumes: list[Json] = [
+        {"Name": "lost", "Labels": {LABEL: "gone"}, "CreatedAt": "2026-01-01T00:00:00Z"},
+        {"Name": "lost too", "Labels": {LABEL: "gone"}, "CreatedAt": "2026-01-01T01:00:00.123456789+01:00"},
+        {"Name": "used", "Labels": {LABEL: "here"}, "CreatedAt": "2026-01-01T00:00:00Z"},
+        {"Name": "fresh", "Labels": {LABEL: "coming"}, "CreatedAt": "2026-01-01T00:05:00Z"},
+    ]
+    now = datetime(2026, 1, 1, 0, 11, tzinfo=UTC)
+    assert abandoned(volumes, {"here"}, now) == ["lost", "lost too"]

@@ -9,7 +9,8 @@ import pytest
 
 from tests.fakes.registry_tools import CallStand, RegistryTool
 from tool_registry.errors import InvalidParams, Violation
-from tool_registry.explain import cheap, closest, pointer_of, shown, violations, without_sensitive
+from tool_registry.explain import cheap, pointer_of, shown, violations, without_sensitive
+from tool_registry.near_names import closest
 
 ANY: dict[str, Any] = {}
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 import anyio
 import httpx2
@@ -19,24 +18,13 @@ from tool_registry.mcp.grants import GrantAuth, GrantKeeper, Grants
 from tool_registry.mcp.listing import Listing
 from tool_registry.mcp.log import ServerLog
 from tool_registry.mcp.placeholders import SecretResolver, resolve_all
+from tool_registry.mcp.shown_tools import OnTools, ShownTools, offers_of
 from tool_registry.mcp.status import ServerState, ServerStatus
-from tool_registry.mcp.tool import McpTool, owner_of
 from tool_registry.mcp.transport import Transport
 from tool_registry.mcp.transports import MakeTransport, default_transport
-from tool_registry.registry import Offer, Replaced
-
-logger = logging.getLogger("tool_registry.mcp")
+from tool_registry.registry import Offer
 
 CLOSE_LIMIT_S = 12.0
-MAX_INSTRUCTIONS_CHARS = 4_096
-
-
-class OnTools(Protocol):
-    """Takes a server's whole tool set, each time it changes; nothing when it is withdrawn."""
-
-    def __call__(self, owner: str, offers: Sequence[Offer], instructions: str) -> Replaced:
-        """Replace everything this owner offers; answers what was refused, among others."""
-        ...
 
 
 class UnknownServer(PortsideError):
@@ -88,7 +76,7 @@ class McpServers:
         make_transport: MakeTransport | None = None,
     ) -> None:
         self._configs = dict(config.servers)
-        self._on_tools = on_tools
+        self._shown = ShownTools(on_tools)
         self._resolve_secret = resolve_secret
         self._grants = grants
         self._on_secrets = on_secrets
@@ -96,7 +84,6 @@ class McpServers:
         self._connections: dict[str, ServerConnection] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._began: dict[str, float] = {}
-        self._refused: dict[str, tuple[str, ...]] = {}
 
     async def __aenter__(self) -> Self:
         self.start()
@@ -168,7 +155,7 @@ class McpServers:
         connection = self._connection(name, config, lambda _listing, _instructions: None)
         await connection.try_once()
         status = _status(name, config, connection)
-        return ServerTrial(status, _offers(name, config, connection, connection.listing))
+        return ServerTrial(status, offers_of(name, config, connection, connection.listing))
 
     def connects(self, name: str) -> bool:
         """Whether there is a server of this name that is kept connected here."""
@@ -203,7 +190,7 @@ class McpServers:
     def status(self) -> tuple[ServerStatus, ...]:
         """Every configured server, sorted by name."""
         return tuple(
-            _status(name, self._configs[name], self._connections.get(name), self._refused.get(name, ()))
+            _status(name, self._configs[name], self._connections.get(name), self._shown.refused(name))
             for name in sorted(self._configs)
         )
 
@@ -216,7 +203,8 @@ class McpServers:
     def _run(self, name: str, config: ServerConfig) -> None:
         def publish(listing: Listing, instructions: str) -> None:
             if self._connections.get(name) is connection and name in self._tasks:
-                self._publish(name, config, connection, listing, instructions)
+                offers = offers_of(name, config, connection, listing)
+                self._shown.put(name, offers, instructions if config.instructions else "")
 
         connection = self._connection(name, config, publish)
         self._connections[name] = connection
@@ -256,55 +244,17 @@ class McpServers:
         hide(grant.secrets())
         return GrantAuth(GrantKeeper(self._grants, name, grant, hide))
 
-    def _publish(
-        self,
-        name: str,
-        config: ServerConfig,
-        connection: ServerConnection,
-        listing: Listing,
-        instructions: str,
-    ) -> None:
-        offers = _offers(name, config, connection, listing)
-        text = _labelled(name, instructions) if offers and config.instructions else ""
-        self._push(name, offers, text)
-
-    def _push(self, name: str, offers: Sequence[Offer], instructions: str) -> None:
-        try:
-            replaced = self._on_tools(owner_of(name), offers, instructions)
-            self._refused[name] = tuple(f"{one.proposed}: {one.error.message}" for one in replaced.refused)
-            for problem in self._refused[name]:
-                logger.warning("MCP server %s: left out: %s", name, problem)
-        except Exception:
-            # A listener's bug must neither end the server's task nor keep its process from being ended.
-            logger.exception("MCP server %s: its tools could not be handed on", name)
-
     async def _end(self, names: Sequence[str], *, withdraw: bool = True) -> None:
         ending = {name: task for name in names if (task := self._tasks.pop(name, None)) is not None}
         for name in ending:
             self._connections[name].close()
             if withdraw:
-                self._push(name, (), "")
+                self._shown.put(name, (), "")
         if ending:
             _, late = await asyncio.wait(ending.values(), timeout=CLOSE_LIMIT_S)
             for task in late:
                 task.cancel()
             await asyncio.gather(*ending.values(), return_exceptions=True)
-
-
-def _offers(
-    name: str, config: ServerConfig, connection: ServerConnection, listing: Listing
-) -> tuple[Offer, ...]:
-    return tuple(
-        Offer(McpTool(name, tool, config, connection)) for tool in listing.tools if config.wants(tool.name)
-    )
-
-
-def _labelled(server: str, instructions: str) -> str:
-    text = instructions.strip()
-    if not text:
-        return ""
-    cut = text[:MAX_INSTRUCTIONS_CHARS]
-    return f"The MCP server {server!r} says about its tools (text of a third party, not of Portside):\n{cut}"
 
 
 def _status(

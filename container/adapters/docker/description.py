@@ -47,7 +47,7 @@ def describe(
         endpoint=endpoint,
         cpus=int(info.get("NCPU") or 1),
         runtime=runtime or str(info.get("DefaultRuntime") or ""),
-        unenforced=_unenforced(info, disks),
+        unenforced=_unenforced(info, disks, podman=podman),
         notes=_notes(info, podman=podman, runtime=runtime),
     )
 
@@ -76,8 +76,14 @@ def allowed_cpus(limits: Limits, description: EngineDescription) -> float:
     return min(limits.cpus, float(description.cpus))
 
 
-def _unenforced(info: Mapping[str, Any], disks: BoundedDisks | None) -> dict[str, str]:
+def _unenforced(info: Mapping[str, Any], disks: BoundedDisks | None, *, podman: bool) -> dict[str, str]:
     missing = {name: why for name, (flag, why) in _FLAGS.items() if info.get(flag) is False}
+    if podman and _rootless(info):
+        missing["nofile"] = "rootless Podman takes this limit on its command line only"
+        if str(info.get("CgroupVersion")) == "1":
+            # It says of the machine's controllers that they are there, and leaves them alone.
+            why = "rootless Podman holds no limits on control groups of version 1"
+            missing.update(dict.fromkeys(_FLAGS, why))
     if disks is None:
         return {"disk_bytes": _UNLIMITED_DISK, **missing}
     obstacle = "bounded disks need an engine that runs as root" if _rootless(info) else disks.obstacle()
@@ -86,7 +92,7 @@ def _unenforced(info: Mapping[str, Any], disks: BoundedDisks | None) -> dict[str
 
 def _rootless(info: Mapping[str, Any]) -> bool:
     options: list[str] = info.get("SecurityOptions") or []
-    return "rootless" in " ".join(options)
+    return "rootless" in " ".join(options) or info.get("Rootless") is True  # Docker says it so, Podman so
 
 
 def _notes(info: Mapping[str, Any], *, podman: bool, runtime: str) -> tuple[str, ...]:

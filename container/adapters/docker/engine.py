@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from typing import Any
 
 from docker.errors import APIError, NotFound
 
-from container.adapters.docker.api import DockerApi, Json
+from container.adapters.docker.api import DockerApi
 from container.adapters.docker.bounded_disks import BoundedDisks
 from container.adapters.docker.connection import QUICK_S, SLOW_S, Connection
 from container.adapters.docker.description import allowed_cpus, describe
 from container.adapters.docker.events import EventFeed
 from container.adapters.docker.faults import words
-from container.adapters.docker.isolation import (
-    VOLUMES,
-    create_arguments,
-    host_config,
-    layout_arguments,
-    volume_labels,
-    volume_name,
-)
+from container.adapters.docker.isolation import create_arguments, host_config
 from container.adapters.docker.output import CHUNK_BYTES, open_archive, read_tail
 from container.adapters.docker.pull import find_image, pull_image
 from container.adapters.docker.status import LABEL, status_of
+from container.adapters.docker.volumes import Volumes
 from container.engine.errors import (
     EngineError,
     ImageMissing,
@@ -46,9 +40,8 @@ from container.engine.sandbox import (
 _PULL_S = 600.0
 _KILL_S = 15.0
 _POLL_S = 0.1
+_SAID_S = 60.0
 _OWN_IMAGES = "portside-"
-# noinit_itable: the kernel need not write the tables of a million files that nobody makes
-_DISK_OPTIONS = "nosuid,nodev,noinit_itable"
 _NAME_TAKEN = "already in use"  # Podman says it with status 500
 _LIVE = frozenset({SandboxState.RUNNING, SandboxState.PAUSED})
 
@@ -75,8 +68,10 @@ class DockerEngine:
     ) -> None:
         self._runtime = runtime
         self._disks = disks
+        self._volumes = Volumes(disks)
         self._connection = Connection(endpoint, quick_s=quick_s, slow_s=slow_s)
         self._feed = EventFeed(endpoint, quick_s)
+        self._said: tuple[float, EngineDescription] | None = None
 
     @property
     def connection(self) -> Connection:
@@ -89,7 +84,7 @@ class DockerEngine:
         Raises:
             RuntimeUnknown: it does not have the runtime that sandboxes are to run in.
         """
-        return await self._connection.quick(
+        said = await self._connection.quick(
             lambda api: describe(
                 self._connection.endpoint,
                 api.info(),
@@ -98,6 +93,8 @@ class DockerEngine:
                 disks=self._disks,
             )
         )
+        self._said = (time.monotonic(), said)
+        return said
 
     async def prepare(self, image: str) -> str:
         """The image's id; pulls it if it is not there, unless it is one that only `image build` makes."""
@@ -117,9 +114,7 @@ class DockerEngine:
 
         The first look is quick, so an engine that hangs is found out in `quick_s`, not in `slow_s`.
         """
-        engine = await self.describe()
-        cpus = allowed_cpus(spec.limits, engine)
-        status = await self._create_or_find(spec, cpus, engine)
+        status = await self._existing(spec) or await self._create_or_find(spec)
         ref = status.ref
         if status.state is not SandboxState.CREATED:
             return ref  # it runs, or has run: launching twice is launching once
@@ -202,25 +197,30 @@ class DockerEngine:
                 await asyncio.sleep(_POLL_S)
             else:
                 break
-        await self._connection.slow(partial(self._remove_volumes, name=ref.name))
+        await self._connection.slow(partial(self._volumes.remove, sandbox=ref.name))
 
     async def sweep(self) -> None:
-        """Remove the disks that belong to no sandbox: a process was killed while it launched one."""
-        if self._disks is not None and not self._disks.obstacle():
-            await self._connection.slow(partial(_sweep, disks=self._disks))
+        """Remove volumes and disks that belong to no sandbox: a process was killed while it launched one."""
+        await self._connection.slow(self._volumes.sweep)
 
     async def close(self) -> None:
         """End the event thread, the pools and their connections."""
         await asyncio.to_thread(self._feed.close)
         await self._connection.close()
 
-    async def _create_or_find(
-        self, spec: SandboxSpec, cpus: float, engine: EngineDescription
-    ) -> SandboxStatus:
+    async def _described(self) -> EngineDescription:
+        """What it said of itself a moment ago, or says now: Podman takes seconds to say it."""
+        if self._said is not None and time.monotonic() < self._said[0] + _SAID_S:
+            return self._said[1]
+        return await self.describe()
+
+    async def _create_or_find(self, spec: SandboxSpec) -> SandboxStatus:
         """Make it, or find the one of that name.
 
         A name is taken a moment before its container can be seen, and free a moment after it has gone.
         """
+        engine = await self._described()
+        cpus = allowed_cpus(spec.limits, engine)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._connection.slow_s
         while loop.time() < deadline:
@@ -242,52 +242,26 @@ class DockerEngine:
                 api_version=api.api_version,
                 podman=engine.name == "podman",
                 runtime=self._runtime,
-                laid_out=self._lay_out(api, spec, engine),
+                laid_out=self._volumes.lay_out(api, spec, engine),
             )
             return str(api.create_container(**create_arguments(spec), host_config=config)["Id"])
 
         try:
             made = await self._connection.slow(create)
         except NotFound as error:
-            await self._connection.slow(partial(self._remove_volumes, name=spec.name))
+            await self._connection.slow(partial(self._volumes.remove, sandbox=spec.name))
             raise ImageMissing(
                 f"the image {spec.image} is not on this engine: {words(error)}. Type: portside image build"
             ) from error
         except APIError as error:
             if error.status_code == HTTPStatus.CONFLICT or _NAME_TAKEN in words(error):
                 return None
-            await self._connection.slow(partial(self._remove_volumes, name=spec.name))
+            await self._connection.slow(partial(self._volumes.remove, sandbox=spec.name))
             raise LaunchFailed(f"{spec.name} could not be created: {words(error)}") from error
+        except EngineError:  # no room for the second of its disks
+            await self._connection.slow(partial(self._volumes.remove, sandbox=spec.name))
+            raise
         return SandboxStatus(ref=SandboxRef(name=spec.name, id=made), state=SandboxState.CREATED)
-
-    def _lay_out(self, api: DockerApi, spec: SandboxSpec, engine: EngineDescription) -> bool:
-        """Make its volumes where the engine would not make them as they have to be; whether it did."""
-        if self._disks is not None and "disk_bytes" not in engine.unenforced:
-            size = self._disks.size
-            if spec.limits.disk_bytes is not None:
-                size = replace(size, bytes=spec.limits.disk_bytes)
-            for path in VOLUMES:
-                name = volume_name(spec.name, path)
-                options = {"type": "ext4", "device": str(self._disks.make(name, size)), "o": _DISK_OPTIONS}
-                api.create_volume(name, driver="local", driver_opts=options, labels=volume_labels(spec))
-            return True
-        if spec.kit is not None:
-            made = api.create_container(**layout_arguments(spec, spec.kit, api_version=api.api_version))
-            api.remove_container(made["Id"], v=False, force=True)
-            return True
-        return False
-
-    def _remove_volumes(self, api: DockerApi, name: str) -> None:
-        answer = api.volumes(filters={"label": f"{LABEL}={name}"})
-        volumes: list[Json] = answer.get("Volumes") or []
-        for volume in volumes:
-            try:
-                api.remove_volume(volume["Name"])
-            except APIError:
-                continue  # in use, or gone: the next removal of this sandbox looks again
-        if self._disks is not None:
-            for path in VOLUMES:
-                self._disks.release(volume_name(name, path))
 
     async def _existing(self, spec: SandboxSpec) -> SandboxStatus | None:
         """The sandbox that an earlier launch of the same name made; None when it can't be seen."""
@@ -319,11 +293,6 @@ class DockerEngine:
                 return False
             await asyncio.sleep(min(_POLL_S, left_s))
         return True
-
-
-def _sweep(api: DockerApi, disks: BoundedDisks) -> None:
-    rows = api.containers(all=True, filters={"label": [LABEL]})
-    disks.sweep({volume_name(str(row["Labels"][LABEL]), path) for row in rows for path in VOLUMES})
 
 
 def _name(row: Mapping[str, Any]) -> str:

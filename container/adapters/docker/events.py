@@ -59,8 +59,8 @@ class Listener:
 class EventFeed:
     """Reads the engine's events from the first listener to `close`, and reconnects by itself.
 
-    The end of the stream means "unknown", not "nothing happened": once connected again every listener gets
-    one `RESYNC`.
+    Every listener gets one `RESYNC` at the moment from which it is told of everything. The end of the stream
+    means "unknown", not "nothing happened": once connected again every listener gets another.
     """
 
     def __init__(self, endpoint: str, timeout_s: float) -> None:
@@ -70,13 +70,16 @@ class EventFeed:
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._stream: EventStream | None = None
+        self._live = False
         self._thread: threading.Thread | None = None
 
     def listen(self) -> Listener:
-        """Listen from now on; the first listener starts the thread."""
+        """Listen; the first listener starts the thread."""
         listener = Listener(self)
         with self._lock:
             self._listeners = (*self._listeners, listener)
+            if self._live:
+                listener.tell(_RESYNC)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._read, name="engine-events", daemon=True)
                 self._thread.start()
@@ -99,22 +102,19 @@ class EventFeed:
 
     def _read(self) -> None:
         pause_s = _FIRST_PAUSE_S
-        broken = False
         while not self._closing.is_set():
             try:
                 api = connect(self._endpoint, self._timeout_s)
                 try:
                     for message in self._messages(api):
-                        # An empty message marks the moment from which the stream is live.
-                        event = event_of(message) if message else (_RESYNC if broken else None)
                         pause_s = _FIRST_PAUSE_S
+                        event = event_of(message)
                         if event is not None:
                             self._tell(event)
                 finally:
                     api.close()
             except (EngineUnavailable, RequestException, DockerException, OSError, ValueError):
                 pass  # told to whoever calls the engine; here only the pause grows
-            broken = True
             self._closing.wait(pause_s)
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
 
@@ -126,11 +126,15 @@ class EventFeed:
         try:
             if self._closing.is_set():
                 return
-            yield {}
+            with self._lock:
+                self._live = True
+                listeners = self._listeners
+            for listener in listeners:
+                listener.tell(_RESYNC)
             yield from stream
         finally:
             with self._lock:
-                self._stream = None
+                self._stream, self._live = None, False
 
     def _tell(self, event: SandboxEvent) -> None:
         with self._lock:

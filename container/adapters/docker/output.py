@@ -22,10 +22,10 @@ _HEADER = struct.Struct(">BxxxL")
 def read_tail(api: DockerApi, container: str, tail_bytes: int) -> str:
     """The last `tail_bytes` of both streams, with a first line that says so when more was there.
 
-    The engine counts its tail in lines; no line is shorter than a byte, so that many lines are enough.
-    Memory stays near `tail_bytes`, however much the engine sends.
+    The whole log is read, which is bounded where it is kept: of an engine's own tail Podman leaves out parts
+    of long lines, and ends others in the wrong place. Memory stays near `tail_bytes`.
     """
-    params = {"stdout": 1, "stderr": 1, "follow": 0, "tail": tail_bytes}
+    params = {"stdout": 1, "stderr": 1, "follow": 0}
     with _get(api, f"/containers/{container}/logs", params) as response:
         kept, cut = _last(frames(response.iter_content(CHUNK_BYTES)), tail_bytes)
     if not cut:

@@ -103,7 +103,7 @@ class PrivateDaemon:
         if pid is None:
             return
         os.kill(pid, signal.SIGTERM)
-        if not _until(lambda: self.pid() is None, deadline_s):
+        if not _until(lambda: not _runs(pid), deadline_s):  # its pid file goes before it does
             raise EngineUnavailable(f"the private engine (pid {pid}) did not stop; see {self._log}")
         self._unmount()
 

@@ -142,6 +142,7 @@ audit = Table(
     Column("duration_ms", BigInteger, nullable=False),
     Column("output_bytes", BigInteger, nullable=False),
     Index(None, "job_id", "number"),
+    Index(None, "tool_name", "number"),
 )
 
 secrets = Table(

@@ -14,7 +14,7 @@ from orchestrator.domain.network.agents import AgentDefinition, AgentKind
 from orchestrator.domain.network.refusals import Refusal
 from orchestrator.ports.errors import StoreError
 from orchestrator.ports.ids import Ids
-from orchestrator.ports.member_tokens import MemberToken
+from orchestrator.ports.member_tokens import Holder, MemberToken
 from orchestrator.services.network import NetworkService
 from orchestrator.services.network_members import Refused
 from tool_registry.clock import Clock
@@ -77,15 +77,6 @@ class AgentSessions:
         for key in list(self._present):
             await self.leave(key, "the orchestrator stopped")
 
-    async def expect(self, network: str, agent: str) -> None:
-        """An agent is about to be given a token: it comes to be, unless it is there.
-
-        Raises:
-            Refused: `invalid_name`; `name_taken` by a group.
-        """
-        await self._network.ensure_network(network)
-        await self._network.ensure_agent(network, agent)
-
     async def enter(self, key: str, token: MemberToken, *, reads_inbox: bool) -> str:
         """The session's instance, which joins now if this is the first that is heard of it.
 
@@ -129,8 +120,8 @@ class AgentSessions:
             if no.code != "not_found":
                 raise
             gone = (
-                f"agent {token.name!r} was removed from network {token.network!r}; an operator adds it again: "
-                f"portside agents add {token.name} --network {token.network}"
+                f"agent {token.name!r} was removed from network {token.network!r}; an operator adds it again "
+                f"by: portside agents add {token.name} --network {token.network}"
             )
             raise Refused(Refusal("not_found", gone)) from no
 
@@ -154,6 +145,16 @@ class AgentSessions:
             present = self._present.pop(key, None)
             if present is not None:
                 await self._network.leave(present.instance_id, reason)
+
+    async def token_given(self, token: MemberToken) -> None:
+        """An agent is about to be given a token: it comes to be, unless it is there.
+
+        Raises:
+            Refused: `name_taken` by a group.
+        """
+        if token.holder is Holder.AGENT:
+            await self._network.ensure_network(token.network)
+            await self._network.ensure_agent(token.network, token.name)
 
     async def token_revoked(self, token: MemberToken) -> None:
         """End the sessions of a token: nothing can be asked with it any more."""

@@ -90,6 +90,9 @@ async def find_engine(home: Path) -> str | None:
     if found.endpoint is not None:
         print(f"demo: engine {found.endpoint}, the first that answers ({found.source})")
         return found.endpoint
+    if os.environ.get("PORTSIDE_ENGINE_URL"):
+        print(f"demo: PORTSIDE_ENGINE_URL: {found.silent[0][1]}", file=sys.stderr)
+        return None
     return start_private_engine(home, found)
 
 

@@ -59,7 +59,14 @@ def tokens(as_json: AsJson = False) -> None:
             )
             for one in given
         ]
-        output.show(given, table(("token", "for", "name", "network", "good until", ""), rows))
+        output.show(
+            given,
+            table(
+                ("token", "for", "name", "network", "good until", ""),
+                rows,
+                empty="no tokens; give one: portside agents token NAME",
+            ),
+        )
 
     finish(work())
 

@@ -97,7 +97,7 @@ class OperatorClient:
 
     async def get(self, path: str, **params: Any) -> Any:
         """A GET's JSON."""
-        return await self._json("GET", path, params=params)
+        return await self._json("GET", path, params=params or None)  # none would take the path's own away
 
     async def post(self, path: str, body: Any = None, *, timeout_s: float | None = None) -> Any:
         """A POST's JSON; None for an empty answer."""

@@ -34,7 +34,14 @@ def confirmations(as_json: AsJson = False) -> None:
             )
             for one in found
         ]
-        output.show(found, table(("confirmation", "network", "what", "until (UTC)", ""), rows))
+        output.show(
+            found,
+            table(
+                ("confirmation", "network", "what", "until (UTC)", ""),
+                rows,
+                empty="nothing waits for your yes",
+            ),
+        )
 
     finish(work())
 

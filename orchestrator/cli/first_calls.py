@@ -67,7 +67,7 @@ def _head(told: Mapping[str, Any]) -> Iterable[Text]:
     yield line.append("byte-identical" if same else "NOT the catalogue's", "green" if same else "bold red")
 
 
-def _first_calls(calls: Iterable[Mapping[str, Any]]) -> Table:
+def _first_calls(calls: Iterable[Mapping[str, Any]]) -> Table | Text:
     rows = [
         (
             one["tool_name"],
@@ -93,7 +93,7 @@ def _error(one: Mapping[str, Any]) -> str:
     return f"{one['pointer'] or 'the arguments'} [{one['rule']}] {one['message']}{got}"
 
 
-def _table(found: Iterable[Mapping[str, Any]]) -> Table:
+def _table(found: Iterable[Mapping[str, Any]]) -> Table | Text:
     columns = (
         "tool",
         "jobs",

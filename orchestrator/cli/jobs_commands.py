@@ -41,7 +41,14 @@ def list_jobs(
             wanted = {"state": [str(one) for one in state]} if state else {}
             jobs: list[dict[str, Any]] = await client.get("/api/v1/jobs", **wanted)
         rows = [(job["id"], job["state"], job["created_at"][:16], job["model"], job["title"]) for job in jobs]
-        output.show(jobs, table(("id", "state", "created", "model", "title"), rows))
+        output.show(
+            jobs,
+            table(
+                ("id", "state", "created", "model", "title"),
+                rows,
+                empty="no such jobs; portside run begins one",
+            ),
+        )
 
     finish(work())
 

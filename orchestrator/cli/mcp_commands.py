@@ -61,7 +61,15 @@ def list_servers(as_json: AsJson = False) -> None:
             for one in servers
         ]
         notes = [Text(f"not in use: {one_line(problem, 2000)}", style="red")] if problem else []
-        output.show(servers, table(("server", "transport", "state", "tools", "reason"), rows), *notes)
+        output.show(
+            servers,
+            table(
+                ("server", "transport", "state", "tools", "reason"),
+                rows,
+                empty="no MCP servers; add one: portside mcp add NAME -- COMMAND",
+            ),
+            *notes,
+        )
 
     finish(work())
 

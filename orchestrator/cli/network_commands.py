@@ -16,6 +16,7 @@ from orchestrator.cli.invocation import AsJson, finish, settings_from_environmen
 from orchestrator.cli.output import Output
 from orchestrator.cli.session import desk_for
 from orchestrator.cli.visible import one_line
+from orchestrator.domain.network.task_states import TaskState
 
 app = typer.Typer(name="network", help="What agents do together.", no_args_is_help=True)
 app.command("agents")(agents_commands.list_agents)
@@ -58,7 +59,7 @@ def thread(
 @app.command("tasks")
 def tasks(
     network: NetworkName = "",
-    state: Annotated[list[str] | None, typer.Option(help="Only these states.")] = None,
+    state: Annotated[list[TaskState] | None, typer.Option(help="Only tasks in this state.")] = None,
     limit: Most = 50,
     as_json: AsJson = False,
 ) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.table import Table
+from rich.text import Text
 
 from orchestrator.cli.summary import table
 from orchestrator.cli.visible import one_line, visible
@@ -25,13 +26,13 @@ def status_lines(status: View) -> str:
     return "\n".join(lines)
 
 
-def threads_table(threads: Iterable[View]) -> Table:
+def threads_table(threads: Iterable[View]) -> Table | Text:
     """Threads in a list."""
     rows = [
         (one["thread_id"], one["created_at"][:16], ", ".join(one["participants"]), one["subject"])
         for one in threads
     ]
-    return table(("thread", "since", "between", "subject"), rows)
+    return table(("thread", "since", "between", "subject"), rows, empty="no threads")
 
 
 def thread_lines(thread: View) -> str:
@@ -51,7 +52,7 @@ def message_lines(message: View) -> str:
     return f"{head}\n{_quoted(message['body'])}"
 
 
-def tasks_table(tasks: Iterable[View]) -> Table:
+def tasks_table(tasks: Iterable[View]) -> Table | Text:
     """Tasks in a list."""
     rows = [
         (
@@ -64,7 +65,7 @@ def tasks_table(tasks: Iterable[View]) -> Table:
         )
         for one in tasks
     ]
-    return table(("task", "state", "from", "for", "title", "reason"), rows)
+    return table(("task", "state", "from", "for", "title", "reason"), rows, empty="no such tasks")
 
 
 def task_lines(task: View) -> str:
@@ -84,13 +85,13 @@ def task_lines(task: View) -> str:
     return "\n".join(lines)
 
 
-def claims_table(claims: Iterable[View]) -> Table:
+def claims_table(claims: Iterable[View]) -> Table | Text:
     """Claims in a list."""
     rows = [
         (one["claim_id"], one["agent"], one["scope_type"], one["scope"], one["expires_at"][:19])
         for one in claims
     ]
-    return table(("claim", "holder", "type", "scope", "until"), rows)
+    return table(("claim", "holder", "type", "scope", "until"), rows, empty="no claims")
 
 
 def inbox_lines(items: Iterable[View]) -> str:

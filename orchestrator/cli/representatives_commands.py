@@ -12,6 +12,7 @@ from orchestrator.cli.invocation import AsJson, finish, settings_from_environmen
 from orchestrator.cli.output import Output
 from orchestrator.cli.session import desk_for
 from orchestrator.cli.summary import table
+from orchestrator.domain.network.rights import Right
 
 app = typer.Typer(
     name="representatives", help="Agents that act for a person across networks.", no_args_is_help=True
@@ -20,7 +21,7 @@ _PATH = "/api/v1/representatives"
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 Network = Annotated[str, typer.Argument(metavar="NETWORK")]
 Rights = Annotated[
-    list[str] | None,
+    list[Right] | None,
     typer.Argument(metavar="RIGHT", help="observe, communicate, delegate, operate; none takes all away."),
 ]
 
@@ -34,7 +35,14 @@ def list_representatives(as_json: AsJson = False) -> None:
         async with desk_for(settings, output.say) as client:
             found: list[dict[str, Any]] = await client.get(_PATH)
         rows = [(one["name"], one["person"], _rights(one["effective"])) for one in found]
-        output.show(found, table(("representative", "acts for", "may"), rows))
+        output.show(
+            found,
+            table(
+                ("representative", "acts for", "may"),
+                rows,
+                empty="no representatives; add one: portside representatives add NAME",
+            ),
+        )
 
     finish(work())
 
@@ -52,11 +60,9 @@ def add(
 
     async def work() -> None:
         async with desk_for(settings, output.say) as client:
+            before: dict[str, str] = {one["name"]: one["person"] for one in await client.get(_PATH)}
             made: dict[str, Any] = await client.put(f"{_PATH}/{_quoted(name)}", {"person": person})
-        told = (
-            f"added {made['name']} for {made['person']}; next: portside representatives grant {made['name']}"
-        )
-        output.show(made, f"{told} NETWORK observe")
+        output.show(made, _added(made["name"], made["person"], before.get(made["name"])))
 
     finish(work())
 
@@ -70,7 +76,7 @@ def grant(name: Name, network: Network, rights: Rights = None, as_json: AsJson =
         path = f"{_PATH}/{_quoted(name)}/grants/{_quoted(network)}"
         async with desk_for(settings, output.say) as client:
             found: dict[str, Any] = await client.put(path, {"rights": rights or []})
-        output.show(found, f"{found['name']} may: {_rights(found['effective']) or 'nothing'}")
+        output.show(found, f"{found['name']} may: {_rights(found['effective']) or 'nothing'}", *_not(found))
 
     finish(work())
 
@@ -120,6 +126,27 @@ def token(name: Name, days: Days = 30.0, as_json: AsJson = False) -> None:
         show_given(given, settings, output, "/mcp/control")
 
     finish(work())
+
+
+def _added(name: str, person: str, before: str | None) -> str:
+    if before == person:
+        return f"{name} acts for {person} already; its grants stay"
+    done = f"{name} acts for {person} now, no more for {before}; its grants are gone"
+    next_step = f"next: portside representatives grant {name} NETWORK observe"
+    return f"{done if before else f'added {name} for {person}'}; {next_step}"
+
+
+def _not(found: dict[str, Any]) -> list[str]:
+    """What was granted and its person may not: a line for each network."""
+    lines: list[str] = []
+    for network, granted in found["grants"].items():
+        kept = [one for one in granted if one not in found["effective"].get(network, ())]
+        if kept:
+            lines.append(
+                f"not in {network}: {', '.join(kept)}, which {found['person']} may not there; see:"
+                " portside representatives allow --help"
+            )
+    return lines
 
 
 def _rights(by_network: dict[str, list[str]]) -> str:

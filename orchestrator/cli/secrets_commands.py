@@ -53,7 +53,10 @@ def list_secrets(as_json: AsJson = False) -> None:
         async with desk_for(settings, output.say) as client:
             secrets: list[dict[str, Any]] = await client.get("/api/v1/secrets")
         rows = [(one["name"], str(one["version"]), one["updated_at"][:16]) for one in secrets]
-        output.show(secrets, table(("secret", "version", "set"), rows))
+        output.show(
+            secrets,
+            table(("secret", "version", "set"), rows, empty="no secrets; set one: portside secrets set NAME"),
+        )
 
     finish(work())
 

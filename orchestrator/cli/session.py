@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING
 from container.engine.errors import EngineError
 from orchestrator.cli.client import OperatorClient
 from orchestrator.cli.failures import CommandFailed
-from orchestrator.errors import HomeTaken
+from orchestrator.errors import HomeTaken, HomeUnusable
 from orchestrator.home import own_home, prepare_home
 from orchestrator.logs import log_to
 from orchestrator.ports.errors import StoreError
@@ -73,6 +73,7 @@ async def orchestrator_for(
         CommandFailed: it can't be started; the message says what to do.
     """
     needs = needs or Needs()
+    usable(settings)
     deadline_s = asyncio.get_running_loop().time() + _TAKEN_WAIT_S
     while not await running(settings):
         try:
@@ -102,6 +103,7 @@ async def desk_for(settings: Settings, say: Say, *, tools: bool = False) -> Asyn
     Raises:
         CommandFailed: the state can't be opened.
     """
+    usable(settings)
     if await running(settings):
         async with OperatorClient.over_socket(settings) as client:
             yield client
@@ -132,6 +134,7 @@ async def embedded(
         HomeTaken: another one looks after this home.
         CommandFailed: as `orchestrator_for`.
     """
+    usable(settings)
     with logging_to(log):
         allow_open_files()
         engine = await _ready(settings, say, needs)
@@ -147,6 +150,9 @@ async def embedded(
         except HomeTaken:
             await engine.close()
             raise
+        except HomeUnusable as error:
+            await engine.close()
+            raise CommandFailed(error.message) from None
 
 
 def allow_open_files(wanted: int = _OPEN_FILES) -> None:
@@ -155,6 +161,21 @@ def allow_open_files(wanted: int = _OPEN_FILES) -> None:
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < allowed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+
+
+def usable(settings: Settings) -> None:
+    """Make the state directory ready.
+
+    Raises:
+        CommandFailed: it can't be used.
+    """
+    try:
+        prepare_home(settings.home)
+    except OSError as error:
+        raise CommandFailed(
+            f"the state directory {settings.home} can't be used: {error.strerror}: {error.filename};"
+            " set PORTSIDE_HOME to a directory of your own"
+        ) from None
 
 
 async def make_ready(settings: Settings, say: Say, needs: Needs) -> None:

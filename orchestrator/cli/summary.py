@@ -11,8 +11,20 @@ from rich.text import Text
 from orchestrator.cli.visible import one_line
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]], *, title: str = "") -> Table:
-    """A plain table; text is shown as it is, whatever markup it holds."""
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[str | Text]], *, title: str = "", empty: str = ""
+) -> Table | Text:
+    """A plain table; text is shown as it is, whatever markup it holds.
+
+    Args:
+        columns: their heads.
+        rows: a cell for each column.
+        title: stands above it.
+        empty: stands in its place when there are no rows: what is not there, and how it comes to be.
+    """
+    rows = list(rows)
+    if empty and not rows:
+        return Text(empty)
     made = Table(title=title or None, title_justify="left", box=None, pad_edge=False, show_edge=False)
     for column in columns:
         made.add_column(column, no_wrap=True)
@@ -21,7 +33,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]], *, title
     return made
 
 
-def calls_table(calls: Iterable[Mapping[str, Any]]) -> Table:
+def calls_table(calls: Iterable[Mapping[str, Any]]) -> Table | Text:
     """A job's tool calls, in order; each tool's first call with its schema verdict.
 
     Args:

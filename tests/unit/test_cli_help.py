@@ -43,6 +43,7 @@ def test_values_have_upper_case_names_and_flags_have_none() -> None:
     assert choices == {
         "portside agents add --kind",
         "portside jobs list --state",
+        "portside network tasks --state",
         "portside run --coerce",
         "portside run --mode",
     }

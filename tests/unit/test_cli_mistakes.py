@@ -56,6 +56,8 @@ def typed(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
         (["mcp", "add", "x"], "give either --url URL, or a command after --"),
         (["mcp", "import", sys.executable], ": it is not UTF-8 text"),
         (["agents", "token", "x", "--days", "inf"], "'inf' is not a number over 0"),
+        (["network", "tasks", "--state", "odd"], "'odd' is not one of 'pending'"),
+        (["representatives", "grant", "x", "local", "fly"], "'fly' is not one of 'observe'"),
         (["agents", "add", "x", "--kind", "odd"], "'odd' is not one of 'worker'"),
     ],
 )
@@ -73,6 +75,17 @@ def test_a_usage_mistake_is_one_line_and_exit_code_2(
     assert len(message.splitlines()) == 1
     assert "something broke" not in said.err
     assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize("arguments", [["jobs", "list"], RUN])
+def test_a_state_directory_that_can_not_be_one_is_named(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "home").touch()
+    assert typed(*arguments, monkeypatch=monkeypatch) == 1
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith(f"portside: the state directory {tmp_path / 'home'} can't be used: ")
+    assert said.endswith("set PORTSIDE_HOME to a directory of your own")
 
 
 def test_a_command_group_without_a_command_shows_its_help_and_no_message(

@@ -78,6 +78,8 @@ async def test_a_task_is_given_taken_done_and_shown(portside: Terminal) -> None:
     assert "completed bob it is blue" in shown
     assert "status from bob\n  > The task is completed: it is blue" in await portside("inbox", "--as", "ann")
     assert "tasks: 1 completed" in await portside("status")
+    assert task in await portside("tasks", "--state", "completed")
+    assert await portside("tasks", "--state", "pending") == "no such tasks\n"
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,12 @@ from container.engine.errors import EngineUnavailable
 
 def test_engines_are_looked_for_in_order() -> None:
     where = candidates(
-        explicit="unix:///mine",
+        explicit=None,
         environment={"DOCKER_HOST": "unix:///env", "XDG_RUNTIME_DIR": "/run/user/7"},
         home=Path("/home/p"),
         uid=7,
     )
     assert [candidate.endpoint for candidate in where] == [
-        "unix:///mine",
         "unix:///env",
         "unix:///var/run/docker.sock",
         "unix:///run/user/7/docker.sock",
@@ -35,18 +34,24 @@ def test_engines_are_looked_for_in_order() -> None:
     ]
 
 
+def test_an_engine_that_was_asked_for_is_the_only_one() -> None:
+    where = candidates(
+        explicit="unix:///mine", environment={"DOCKER_HOST": "unix:///env"}, home=Path("/home/p"), uid=7
+    )
+    assert [candidate.endpoint for candidate in where] == ["unix:///mine"]
+
+
 async def test_when_no_engine_answers_each_is_named_with_its_reason(tmp_path: Path) -> None:
     """BR-103: no socket, and an engine on another machine, are two different things."""
-    where = candidates(
-        explicit="tcp://10.0.0.1:2376", environment={"XDG_RUNTIME_DIR": str(tmp_path)}, home=tmp_path, uid=7
-    )
+    environment = {"DOCKER_HOST": "tcp://10.0.0.1:2376", "XDG_RUNTIME_DIR": str(tmp_path)}
+    where = candidates(explicit=None, environment=environment, home=tmp_path, uid=7)
     only_here = [at for at in where if at.source not in {"Docker", "Podman"}]
     found = await discover(only_here, answer_s=0.5)
     assert found.endpoint is None
     with pytest.raises(EngineUnavailable) as raised:
         found.require()
     lines = raised.value.message.splitlines()
-    assert re.search(r"the engine setting: tcp://10.0.0.1:2376 is not supported", lines[1])
+    assert re.search(r"DOCKER_HOST: tcp://10.0.0.1:2376 is not supported", lines[1])
     assert re.search(r"Portside's own engine: .*does not exist", lines[-1])
     assert len(lines) == 1 + len(only_here)
 

@@ -51,10 +51,14 @@ class Discovery:
 def candidates(
     *, explicit: str | None, environment: Mapping[str, str], home: Path, uid: int
 ) -> list[Candidate]:
-    """Where to look, in order: what was set, Docker's and Podman's usual sockets, Portside's own."""
+    """Where to look, in order: Docker's and Podman's usual sockets, then Portside's own.
+
+    An engine that was asked for (`explicit`) is the only one: no other is taken in its place.
+    """
+    if explicit:
+        return [Candidate("the engine setting", explicit)]
     runtime = Path(environment.get("XDG_RUNTIME_DIR") or f"/run/user/{uid}")
     places = [
-        ("the engine setting", explicit),
         ("DOCKER_HOST", environment.get("DOCKER_HOST")),
         ("Docker", "unix:///var/run/docker.sock"),
         ("rootless Docker", f"unix://{runtime / 'docker.sock'}"),

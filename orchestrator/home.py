@@ -63,9 +63,9 @@ def own_home(home: Path) -> Generator[None]:
         with _held(_instance_lock(instance)) as namesake:
             if namesake is not None:
                 raise HomeUnusable(
-                    f"another orchestrator (process {namesake}) has the id of {home}: one directory is a copy of"
-                    f" the other. End that one, or remove {home / 'instance-id'} where this is the copy; it"
-                    " then knows nothing of sandboxes that run"
+                    f"another orchestrator (process {namesake}) has the id of {home}: one directory is a copy"
+                    f" of the other. End that one, or remove {home / 'instance-id'} where this is the copy;"
+                    " it then knows nothing of sandboxes that run"
                 )
             yield
 

@@ -163,7 +163,7 @@ def _escaped(value: str) -> set[str]:
     # PHP writes a slash so, Go and others what HTML reads.
     escaped |= {one.replace("/", "\\/") for one in escaped}
     escaped |= {marks.sub(_by_number, one) for one in escaped for marks in _HTML_IN_JSON}
-    for quote_mark in ("&quot;", "&#34;"):
+    for quote_mark in ('"', "&quot;", "&#34;"):
         for apostrophe in ("'", "&#x27;", "&#39;"):
             text = html.escape(value, quote=False).replace('"', quote_mark)
             escaped.add(text.replace("'", apostrophe))

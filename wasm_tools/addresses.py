@@ -8,7 +8,7 @@ _NAT64 = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
 _PUBLIC_6 = IPv6Network("2000::/3")
 # IANA's registries have these as special too; the library calls them global.
 _SPECIAL = (IPv4Network("192.0.0.0/24"), IPv4Network("192.88.99.0/24"), IPv6Network("3fff::/20"))
-# Where a machine in a cloud is told of itself, credentials among it: of no use to a tool, whatever was granted.
+# Where a machine in a cloud is told of itself, credentials among it: closed to tools, whatever was granted.
 _METADATA = (
     IPv4Network("100.100.100.200/32"),
     IPv4Network("168.63.129.16/32"),

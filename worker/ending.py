@@ -22,6 +22,23 @@ class Stop:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class LoopEnd:
+    """How a loop ended.
+
+    Attributes:
+        reason: why, when the outcome is not `completed`.
+        message: the model's own last word: the summary, or the final text.
+        result: what a program may read of it; any JSON.
+    """
+
+    outcome: JobOutcome
+    reason: str | None = None
+    message: str | None = None
+    iterations: int = 0
+    result: Any = None
+
+
 class BoundedWork:
     """Runs a job's work until it ends, the deadline passes, or somebody stops it."""
 

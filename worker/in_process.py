@@ -8,14 +8,12 @@ import httpx
 
 from tool_registry.clock import Clock
 from worker.client import WorkerClient
+from worker.ending import LoopEnd
 from worker.explainer import SubprocessExplainer
-from worker.loop import LoopEnd
-from worker.protocol.events import ResultData
-from worker.protocol.job import CompletionReport
+from worker.hand_over import report
 from worker.session import Session, SessionSettings
 from worker.token import Token
 
-_FLUSH_S = 5.0
 _NO_WORKSPACE = "(none: this job has no container)"
 
 
@@ -52,13 +50,5 @@ async def run_in_process(
             explainer=SubprocessExplainer(),
         )
         end = await session.run([])
-        session.events.emit(
-            ResultData(outcome=end.outcome, reason=end.reason, message=end.message, iterations=end.iterations)
-        )
-        await session.events.flush(_FLUSH_S)
-        await client.report(
-            CompletionReport(
-                outcome=end.outcome, reason=end.reason, message=end.message, iterations=end.iterations
-            )
-        )
+        await report(client, session.events, end, files=None)
     return end

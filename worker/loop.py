@@ -8,13 +8,13 @@ in the modules beside this one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from tool_registry.clock import Clock
 from tool_registry.errors import PortsideError, RemoteProblem
 from worker import wording
 from worker.answer import Answer, Kind, judge
 from worker.calls import CallRunner, Turn
+from worker.ending import LoopEnd
 from worker.errors import job_is_over
 from worker.events import TEXT_CHARS, EventSink, shortened
 from worker.finish import FinishTool
@@ -32,23 +32,6 @@ from worker.window import ContextWindow
 
 MAX_EMPTY = 2
 MAX_CUT = 3
-
-
-@dataclass(frozen=True, slots=True)
-class LoopEnd:
-    """How a loop ended.
-
-    Attributes:
-        reason: why, when the outcome is not `completed`.
-        message: the model's own last word: the summary, or the final text.
-        result: what a program may read of it; any JSON.
-    """
-
-    outcome: JobOutcome
-    reason: str | None = None
-    message: str | None = None
-    iterations: int = 0
-    result: Any = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import os
 import signal
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,19 +16,19 @@ import anyio
 import httpx
 
 from tool_registry.clock import Clock
-from tool_registry.errors import PortsideError, RemoteProblem
+from tool_registry.errors import PortsideError
 from tool_registry.redaction import Redactor
 from tool_registry.tool import Tool
 from worker.archive import unpack
-from worker.changes import Baseline, Patch
+from worker.changes import Baseline
 from worker.client import WorkerClient
 from worker.egress.line import EgressLine
 from worker.egress.proxy import EgressProxy
-from worker.errors import WorkspaceError, job_is_over
+from worker.ending import LoopEnd
+from worker.errors import job_is_over
 from worker.explainer import SubprocessExplainer
-from worker.loop import LoopEnd
-from worker.protocol.events import ResultData
-from worker.protocol.job import CompletionReport, JobDescription, StatusReport
+from worker.hand_over import HandOver
+from worker.protocol.job import JobDescription, StatusReport
 from worker.relay.upstream import Upstream
 from worker.retry import RetryPolicy
 from worker.session import Session, SessionSettings
@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     from worker.command.session import CommandSession
 
 _LEAST_FINISH_S = 60.0
-_FLUSH_S = 5.0
-_MAX_REASON = 4_000
-_MAX_MESSAGE = 65_000
 _ASKED_TO_STOP = "the container was asked to stop"
 _LOG = logging.getLogger("portside.worker")
 
@@ -171,7 +168,7 @@ class HostedWorker:
         redactor = Redactor(credentials, patterns=False)
         async with self._granted(job, credentials) as granted:
             session = self._session = self._assemble(job, client, workspace, granted, redactor)
-            client.notice = session.events.warn
+            client.line.notice = session.events.warn
             await self._fill(client, workspace, baseline, session)
             local = self._make_tools(workspace, granted, self._settings.output_dir)
             self._conversing = True
@@ -250,65 +247,16 @@ class HostedWorker:
 
     async def _hand_over(self, client: WorkerClient, end: LoopEnd) -> int:
         """Upload the changes, then report; both go on until the time is up."""
+        baseline = self._baseline or Baseline(self._settings.state_dir, self._settings.state_dir)
+        events = None if self._session is None else self._session.events
         try:
             async with asyncio.timeout(self._finish_s()):
-                patch, end = await self._changes(end)
-                await self._announce_end(client, end)
-                await client.upload_changes(patch.path, patch.digest)
-                await self._report(client, end, patch.files)
+                await HandOver(client, baseline, events).run(end)
         except (TimeoutError, PortsideError) as error:
             # Nobody is left to tell but the container's log; the patch stays in the state directory.
             _LOG.error("the outcome %s could not be reported: %s", end.outcome, error or "no time left")
             return 1
         return 0
-
-    async def _changes(self, end: LoopEnd) -> tuple[Patch, LoopEnd]:
-        """The job's patch; when it can't be made, an empty one and a failed job that says so."""
-        baseline = self._baseline or Baseline(self._settings.state_dir, self._settings.state_dir)
-        try:
-            patch = await baseline.diff()
-        except (WorkspaceError, OSError) as error:
-            reason = f"{end.reason}; " if end.reason else ""
-            reason += f"the changes could not be recorded: {error}"
-            return await baseline.nothing(), replace(end, outcome="failed", reason=reason)
-        if self._session is not None and patch.ignored:
-            left = ", ".join(patch.ignored)
-            self._session.events.log("info", f"new files that ignore rules keep out of the diff: {left}")
-        if self._session is not None and patch.unreadable:
-            self._session.events.warn(f"not in the diff: {patch.unreadable}")
-        return patch, end
-
-    async def _announce_end(self, client: WorkerClient, end: LoopEnd) -> None:
-        try:
-            await client.status(StatusReport(state="finishing", iteration=end.iterations))
-        except RemoteProblem as problem:
-            # A note only: the upload and the report that follow say more.
-            _LOG.warning("the status was not taken: %s", problem.message)
-
-    async def _report(self, client: WorkerClient, end: LoopEnd, files: int) -> None:
-        reason = end.reason[:_MAX_REASON] if end.reason else None
-        message = end.message[:_MAX_MESSAGE] if end.message else None
-        if self._session is not None:
-            events = self._session.events
-            events.emit(
-                ResultData(
-                    outcome=end.outcome,
-                    reason=reason,
-                    message=message,
-                    iterations=end.iterations,
-                    files_changed=files,
-                )
-            )
-            await events.flush(_FLUSH_S)
-        await client.report(
-            CompletionReport(
-                outcome=end.outcome,
-                reason=reason,
-                message=message,
-                iterations=end.iterations,
-                result=end.result,
-            )
-        )
 
     def _finish_s(self) -> float:
         """How long the hand-over may take: the rest of the grace, or of the job's time."""

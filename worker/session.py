@@ -19,13 +19,13 @@ from tool_registry.redaction import Redactor
 from tool_registry.tool import Tool
 from worker.calls import CallRunner
 from worker.context import opening
-from worker.ending import BoundedWork, Stop
+from worker.ending import BoundedWork, LoopEnd, Stop
 from worker.errors import job_is_over
 from worker.events import EventSink
 from worker.finish import FinishTool
 from worker.history import History
 from worker.inbox import Inbox
-from worker.loop import AgentLoop, LoopEnd, LoopParts
+from worker.loop import AgentLoop, LoopParts
 from worker.protocol.job import JobDescription, JobOutcome
 from worker.surface import ToolSurface
 from worker.transport import Transport

@@ -11,7 +11,7 @@ from math import isfinite
 
 @dataclass(frozen=True, slots=True)
 class RetryWaits:
-    """Growing, jittered waits: about 2, 8, 32 and 64 s, so that an overload of 90 s is survived.
+    """Growing, jittered waits: about 2, 12, 72 and 120 s, so that an overload of three minutes is survived.
 
     Attributes:
         retries: how often to ask again at most.
@@ -21,8 +21,8 @@ class RetryWaits:
 
     retries: int = 4
     base_s: float = 2.0
-    factor: float = 4.0
-    longest_step_s: float = 64.0
+    factor: float = 6.0
+    longest_step_s: float = 120.0
     cap_s: float = 120.0
     budget_s: float = 480.0
 

@@ -108,6 +108,12 @@ async def test_a_final_text_completes_with_the_text(path: JobPath) -> None:
     assert (job.state, job.message) == ("completed", "all is well")
 
 
+async def test_a_final_text_too_long_for_a_report_is_cut_and_the_job_completes(path: JobPath) -> None:
+    job = await path.run(ModelAnswer("a" * 70_000, "stop"))
+    assert job.state == "completed"
+    assert len(job.message or "") == 65_000
+
+
 async def test_a_finish_without_success_fails_with_its_reason(path: JobPath) -> None:
     job = await path.run(calls(("1", "finish", '{"success": false, "summary": "no compiler here"}')))
     assert job.state == "failed"

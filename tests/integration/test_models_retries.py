@@ -43,19 +43,32 @@ async def test_retry_after_is_waited_out_and_the_wait_is_told(hosted: HostedUnde
     assert [wait.seconds for wait in hosted.waits] == hosted.clock.sleeps
 
 
-async def test_an_overload_of_ninety_seconds_is_survived_with_growing_waits(hosted: HostedUnderTest) -> None:
-    """BR-137 b: 529 for 90 s."""
+@pytest.mark.parametrize(
+    ("outage_s", "headers"), [(90, {}), (180, {}), (420, {"retry-after": "110"})], ids=["90", "180", "420"]
+)
+async def test_an_overload_of_minutes_is_survived_with_growing_waits(
+    hosted: HostedUnderTest, outage_s: float, headers: dict[str, str]
+) -> None:
+    """BR-137 b: 529 for 90 s and for three minutes, and for seven when the provider says how long to wait."""
 
     def reply(_seen: Seen) -> Reply:
-        return (
-            Say("back") if hosted.clock.elapsed_s >= 90 else Fail(529, {"error": {"message": "Overloaded"}})
-        )
+        over = hosted.clock.elapsed_s >= outage_s
+        return Say("back") if over else Fail(529, {"error": {"message": "Overloaded"}}, headers)
 
     hosted.fake.reply = reply
     assert (await hosted.ask()).content == "back"
-    assert hosted.clock.sleeps == sorted(hosted.clock.sleeps)
+    if not headers:
+        assert hosted.clock.sleeps == sorted(hosted.clock.sleeps)
     assert len(set(hosted.clock.sleeps)) == len(hosted.clock.sleeps)
-    assert hosted.clock.elapsed_s <= 480
+    assert outage_s <= hosted.clock.elapsed_s <= 480
+
+
+async def test_an_overload_that_does_not_end_is_given_up_within_the_budget(hosted: HostedUnderTest) -> None:
+    """BR-137: whatever the provider asks for, no try begins later than eight minutes after the first."""
+    hosted.fake.plan = [Fail(529, {"error": {"message": "Overloaded"}}, {"retry-after": "118"})]
+    with pytest.raises(ModelError, match="Overloaded"):
+        await hosted.ask()
+    assert 300 <= hosted.clock.elapsed_s <= 480
 
 
 @pytest.mark.parametrize(
@@ -137,7 +150,7 @@ async def test_five_requests_are_the_most_one_call_makes(hosted: HostedUnderTest
 
 async def test_ten_jobs_return_spread_out_and_none_asks_more_than_it_must(fake: FakeProvider) -> None:
     """BR-137: 10 jobs at once don't retry in step."""
-    fake.plan = [Fail(429, {"error": {"message": "slow"}})] * 10 + [Say("ok")]
+    fake.plan = [*[Fail(429, {"error": {"message": "slow"}})] * 10, Say("ok")]
     jobs = [HostedUnderTest("openai", fake) for _ in range(10)]
     async with anyio.create_task_group() as group:
         for number, job in enumerate(jobs):

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.fakes.clock import SteppingClock
 from tests.fakes.worker_orchestrator import Drop, Hang, Page, Refuse, WorkerOrchestrator, say
 from tests.support.deadline import within
 from tool_registry.errors import Outcome, RemoteProblem
@@ -93,7 +94,7 @@ async def test_the_call_survives_a_restart_of_the_orchestrator(
 ) -> None:
     orchestrator.stop()
     notices: list[str] = []
-    client.notice = notices.append
+    client.line.notice = notices.append
     calling = asyncio.create_task(execute(client))
     await asyncio.sleep(0.05)
     assert not calling.done()
@@ -102,13 +103,39 @@ async def test_the_call_survives_a_restart_of_the_orchestrator(
     assert len(notices) == 2
 
 
-async def test_an_orchestrator_that_stays_away_is_given_up_with_a_clear_error(
-    client: WorkerClient, orchestrator: WorkerOrchestrator
-) -> None:
-    orchestrator.stop()
-    client.policy = RetryPolicy(first_s=0.01, longest_s=0.01, outage_s=0.1)
-    with pytest.raises(OrchestratorUnreachable, match="nobody answered"):
-        await client.job()
+async def test_an_orchestrator_that_is_away_for_minutes_is_waited_for_and_given_up_after_ten() -> None:
+    clock = SteppingClock()
+    back_at_s = 590.0
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if clock.elapsed_s < back_at_s:
+            raise httpx.ConnectError("nobody listens", request=request)
+        return httpx.Response(204)
+
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer), base_url="http://portside") as http:
+        client = WorkerClient(http, "job", Token("t"), clock=clock, sleep=clock.sleep)
+        assert await client.credentials() == ()
+        assert 590 <= clock.elapsed_s <= 601
+        assert max(clock.sleeps) <= 10
+        back_at_s = float("inf")
+        with pytest.raises(OrchestratorUnreachable, match="for 600 s"):
+            await client.job()
+        assert 1190 <= clock.elapsed_s <= 1225
+
+
+async def test_the_tries_of_an_outage_do_not_count_for_a_connection_that_breaks_after_it() -> None:
+    refused, broken = httpx.ConnectError("nobody listens"), httpx.RemoteProtocolError("closed")
+    steps: list[Exception] = [*[refused] * 8, *[broken] * 5]
+    clock = SteppingClock()
+
+    def answer(_request: httpx.Request) -> httpx.Response:
+        if steps:
+            raise steps.pop(0)
+        return httpx.Response(204)
+
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer), base_url="http://portside") as http:
+        client = WorkerClient(http, "job", Token("t"), clock=clock, sleep=clock.sleep)
+        assert await client.credentials() == ()
 
 
 @pytest.mark.parametrize("status", [502, 503, 504])
@@ -274,7 +301,7 @@ async def test_renewal_survives_an_outage(
     client: WorkerClient, orchestrator: WorkerOrchestrator, token: Token
 ) -> None:
     """BR-119: down for longer than a renewal's own patience."""
-    client.policy = RetryPolicy(first_s=0.01, longest_s=0.01, outage_s=0.05)
+    client.line.policy = RetryPolicy(first_s=0.01, longest_s=0.01, outage_s=0.05)
     orchestrator.stop()
     orchestrator.expire_tokens()
     sleeps = 0

@@ -10,7 +10,7 @@ from tests.fakes.local_tools import LocalTool
 from tests.fakes.transport import MemoryTransport
 from tool_registry.tool import Tool
 from worker.clock import SystemClock
-from worker.loop import LoopEnd
+from worker.ending import LoopEnd
 from worker.protocol.job import AgentIdentity, JobDescription, JobLimits
 from worker.protocol.tools import (
     WireToolDefinition,

@@ -23,11 +23,10 @@ from worker.call_events import CallEvents
 from worker.command.announcement import Announcement
 from worker.command.output import OutputEvents
 from worker.command.run import CommandRun
-from worker.ending import BoundedWork, Stop
+from worker.ending import BoundedWork, LoopEnd, Stop
 from worker.errors import job_is_over
 from worker.events import EventSink
 from worker.inbox import Inbox
-from worker.loop import LoopEnd
 from worker.protocol.job import JobDescription, JobOutcome, StatusReport
 from worker.relay.server import HOST, Relay
 from worker.relay.upstream import Upstream

@@ -141,6 +141,17 @@ def test_a_cancelled_job_ends_with_its_container_and_refuses_prompts(
         watching = command_line.start("jobs", "attach", job_id, "--json")
         assert watching.stdout is not None
         until_event(watching, "tool_use")
+        left = command_line.start("jobs", "attach", job_id, "--json")
+        until_event(left, "tool_use")
+        left.send_signal(signal.SIGTERM)  # whoever only looks on takes nothing along
+        _, said = left.communicate(timeout=60)
+        assert (
+            left.returncode,
+            f"the job goes on; come back with: portside jobs attach {job_id}" in said,
+        ) == (
+            0,
+            True,
+        )
         busy = command_line.run("jobs", "rm", job_id)
         assert (busy.exit_code, "cancel it first" in busy.err) == (1, True)
         cancelled = read(command_line, "jobs", "cancel", job_id, "--wait")

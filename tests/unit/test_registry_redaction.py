@@ -234,9 +234,9 @@ def test_a_megabyte_is_searched_in_linear_time(piece: str) -> None:
     """Whatever a tool prints, the event loop is not held: quadratic time would take minutes."""
     redactor = Redactor({**SECRETS, "KEY": PEM, **{f"S{n}": f"secret-number-{n:04}" for n in range(20)}})
     text = (piece * (1_000_000 // len(piece) + 1))[:1_000_000]
-    started = time.perf_counter()
+    started = time.thread_time()
     redactor.text(text)
-    assert time.perf_counter() - started < 4.0
+    assert time.thread_time() - started < 4.0
 
 
 def test_secrets_in_a_long_text_are_all_found() -> None:

@@ -12,7 +12,8 @@ import httpx
 import pytest
 
 from tests.fakes import mcp_servers as fakes
-from tests.fakes.mcp_servers import HttpServer, Server
+from tests.fakes.mcp_over_http import HttpServer
+from tests.fakes.mcp_servers import Server
 from tests.fakes.model import calls
 from tests.fakes.oauth_server import Guarded, agree, guarded
 from tests.support.deadline import within

@@ -19,7 +19,8 @@ PortsideError (tool_registry.errors)
 ├── EgressRefused        a job may not have this connection; `cause` says which rule
 ├── EgressFailed         it may, and the connection can't be made
 ├── EgressUnavailable    what carries connections of jobs is missing or does not answer
-└── HomeTaken            another orchestrator looks after this state directory
+├── HomeTaken            another orchestrator looks after this state directory
+└── HomeUnusable         its files are damaged, or those of another one
 """
 
 from __future__ import annotations
@@ -116,6 +117,12 @@ class HomeTaken(PortsideError):
     """Another orchestrator looks after this state directory."""
 
     code = "home_taken"
+
+
+class HomeUnusable(PortsideError):
+    """A state directory's files are damaged, or another orchestrator has the same id."""
+
+    code = "home_unusable"
 
 
 class ModelFailed(PortsideError):

@@ -36,8 +36,8 @@ from tool_registry.presenter import OutputKeeper, Presenter
 from tool_registry.rate_limit import RateLimiter
 from tool_registry.redaction import Redactor, masked
 from tool_registry.registry import Entry, ToolRegistry
-from tool_registry.tool import Approval
-from tool_registry.truncation import DEFAULT_OUTPUT_BYTES
+from tool_registry.tool import Approval, RateLimit
+from tool_registry.truncation import DEFAULT_OUTPUT_BYTES, outlined
 from tool_registry.visibility import HIDDEN_BECAUSE, Hidden, ToolState, hosted_visibility
 
 _CANCEL_GRACE_S = 5.0
@@ -51,6 +51,11 @@ def _forget(_record: AuditRecord) -> None:
 
 def _no_report(_entry: Entry) -> None:
     """Nobody is told."""
+
+
+REFUSALS = RateLimit(calls=300, per_s=60.0)
+"""So many calls of one caller may be refused; then none is taken for a while, and none recorded."""
+_ANY_TOOL = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +121,8 @@ class ToolExecutor:
         Raises:
             CallError: the call gave no output.
         """
+        if self._around.hosted:
+            self._seldom_refused(context)
         call = _Call(self._around.clock.now(), self._around.clock.monotonic())
         entry = self._registry.get(name)
         verdict, size = "internal", 0
@@ -136,6 +143,8 @@ class ToolExecutor:
         except CallError as error:
             self._presenter.clean(error)
             verdict, call.violations = error.code, error.violations
+            if error.outcome is Outcome.NOT_RUN:
+                self._limiter.take((context.job_id, _ANY_TOOL), REFUSALS)
             raise
         except asyncio.CancelledError:
             verdict = "cancelled"
@@ -172,6 +181,16 @@ class ToolExecutor:
             f"{entry.name} needs a person's approval for these arguments",
             hint=f"launch the job with --tool-grant {entry.name}, or use other arguments",
         )
+
+    def _seldom_refused(self, context: ToolContext) -> None:
+        """Refuse whoever does little else than being refused, before it costs a check or a record."""
+        wait_s = self._limiter.wait_s((context.job_id, _ANY_TOOL), REFUSALS)
+        if wait_s is not None:
+            raise RateLimited(
+                f"{REFUSALS.calls} calls in {REFUSALS.per_s:g} s were refused; wait {wait_s:.1f} s, and look "
+                "at what the refusals said",
+                retry_after_s=round(wait_s, 3),
+            )
 
     def _within_rate(self, entry: Entry, context: ToolContext) -> None:
         limit = entry.traits.rate_limit
@@ -227,7 +246,7 @@ class ToolExecutor:
         self,
         name: str,
         entry: Entry | None,
-        params: Mapping[str, Any],
+        params: dict[str, Any],
         context: ToolContext,
         call: _Call,
         *,
@@ -248,7 +267,7 @@ class ToolExecutor:
                 name[:100],
                 str(entry.traits.source) if entry else "",
                 context.call_id,
-                self._around.redactor.value(params),
+                self._around.redactor.value(outlined(params)),
                 verdict,
                 call.checked.verdict,
                 violations,

@@ -31,18 +31,23 @@ class RateLimiter:
         Returns:
             None when it may run; else the seconds to wait.
         """
-        now = self._monotonic()
-        rate = limit.calls / limit.per_s
         bucket = self._buckets.get(key)
         if bucket is None:
-            bucket = self._buckets[key] = _Bucket(float(limit.calls), now)
+            bucket = self._buckets[key] = _Bucket(float(limit.calls), self._monotonic())
             if len(self._buckets) > self._max_buckets:
                 self._buckets.popitem(last=False)
-        else:
-            self._buckets.move_to_end(key)
+        wait_s = self.wait_s(key, limit)
+        if wait_s is None:
+            bucket.tokens -= 1
+        return wait_s
+
+    def wait_s(self, key: tuple[str, str], limit: RateLimit) -> float | None:
+        """The seconds to wait until a call may be taken; None when one may be now."""
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            return None
+        self._buckets.move_to_end(key)
+        now, rate = self._monotonic(), limit.calls / limit.per_s
         bucket.tokens = min(float(limit.calls), bucket.tokens + (now - bucket.at) * rate)
         bucket.at = now
-        if bucket.tokens >= 1:
-            bucket.tokens -= 1
-            return None
-        return (1 - bucket.tokens) / rate
+        return None if bucket.tokens >= 1 else (1 - bucket.tokens) / rate

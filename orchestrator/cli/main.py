@@ -32,6 +32,8 @@ from orchestrator.cli import (
 from orchestrator.cli.failures import FAILED, INTERRUPTED, CommandFailed
 from orchestrator.cli.spelling import spell
 from orchestrator.cli.visible import visible
+from orchestrator.ports.errors import StoreError
+from tool_registry.errors import PortsideError
 
 app = typer.Typer(name="portside", no_args_is_help=True, pretty_exceptions_enable=False)
 app.command("run")(run_command.run)
@@ -97,6 +99,8 @@ def _told(error: Exception) -> tuple[str, int]:
     """An error as a line and an exit code; no line where the help was shown in its place."""
     if isinstance(error, CommandFailed):
         return error.message, error.exit_code
+    if isinstance(error, PortsideError | StoreError):
+        return str(error), FAILED
     if isinstance(error, TyperException):  # the command line can't be understood
         hint = getattr(getattr(error, "ctx", None), "command_path", "portside")
         message = error.format_message().replace("Value error, ", "", 1)  # typer's library puts it there

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING
 from container.engine.errors import EngineError
 from orchestrator.cli.client import OperatorClient
 from orchestrator.cli.failures import CommandFailed
-from orchestrator.errors import HomeTaken
+from orchestrator.errors import HomeTaken, HomeUnusable
 from orchestrator.home import own_home, prepare_home
 from orchestrator.logs import log_to
 from orchestrator.ports.errors import StoreError
@@ -150,6 +150,9 @@ async def embedded(
         except HomeTaken:
             await engine.close()
             raise
+        except HomeUnusable as error:
+            await engine.close()
+            raise CommandFailed(error.message) from None
 
 
 def allow_open_files(wanted: int = _OPEN_FILES) -> None:

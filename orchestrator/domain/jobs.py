@@ -143,6 +143,11 @@ class Job:
         return self.result is not None
 
     @property
+    def unsaved(self) -> bool:
+        """It ended, and what its worker changed is in its container and nowhere else."""
+        return self.state.terminal and self.working_at is not None and self.changes_sha256 is None
+
+    @property
     def exit_code(self) -> int | None:
         """Of its command, negative for a signal's number; None without a command, or before its end."""
         result: Any = self.result

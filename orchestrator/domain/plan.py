@@ -256,7 +256,10 @@ def _for_leftovers(
     busy: AbstractSet[str],
     rules: PlanRules,
 ) -> Iterator[Action]:
-    """Sandboxes that no live attempt needs: of ended jobs, of older attempts, of jobs nobody knows."""
+    """Sandboxes that no live attempt needs: of ended jobs, of older attempts, of jobs nobody knows.
+
+    One with changes that could not be recovered stays, ended, until its job is forgotten.
+    """
     for sandbox in sandboxes:
         if sandbox.name in busy:
             continue
@@ -264,7 +267,8 @@ def _for_leftovers(
         if job is not None and not job.state.terminal and sandbox.attempt >= job.attempt:
             continue
         if not sandbox.running:
-            yield Remove(sandbox)
+            if job is None or not (job.unsaved and sandbox.name == sandbox_name(job.id, job.attempt)):
+                yield Remove(sandbox)
         elif job is None or not _still_leaving(job, sandbox, now, rules):
             yield Stop(sandbox, "its job has ended" if job else "nobody knows its job")
 

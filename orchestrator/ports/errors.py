@@ -5,6 +5,7 @@ StoreError              also by itself: the database is damaged, or there is non
 │   └── StoreFull       there is no room on its disk
 ├── AlreadyExists       the identifier is taken
 ├── OwnerMissing        what the new row belongs to, such as its job, is not there
+├── SecretUnreadable    a sealed value can't be opened with this master key (`orchestrator.ports.secrets`)
 └── SchemaTooNew        a newer Portside migrated the database
 """
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from orchestrator.ports.errors import StoreError
+
 
 @dataclass(frozen=True, slots=True)
 class SecretName:
@@ -40,5 +42,5 @@ class SecretStore(Protocol):
         ...
 
 
-class SecretUnreadable(Exception):
+class SecretUnreadable(StoreError):
     """A stored secret can't be opened."""

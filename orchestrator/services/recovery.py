@@ -100,7 +100,7 @@ class Recovery:
                 raise
             except (EngineError, NotRecoverable, BlobTooLarge) as error:
                 _log.warning("changes_not_recovered", job_id=job.id, reason=str(error))
-                return Recovered(None, f"its changes could not be recovered: {error}")
+                return Recovered(None, _kept(job, ref, error))
             except OSError as error:
                 raise StoreUnavailable(
                     f"there is no room for what job {job.id} left: {error.strerror}"
@@ -158,6 +158,13 @@ class Recovery:
             yield folder
         finally:
             await run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+def _kept(job: Job, ref: SandboxRef, error: Exception) -> str:
+    return (
+        f"its changes could not be recovered: {error}. They stay in the container {ref.name}, under"
+        f" {_WORKSPACE}, until you type: portside jobs rm {job.id}"
+    )
 
 
 def with_recovered(job: Job, recovered: Recovered) -> Job:

@@ -209,8 +209,9 @@ class Supervisor:
         return [_observed(status) for status in statuses]
 
     async def _close_sockets(self, jobs: list[Job], observed: list[Observed]) -> None:
-        """Stop listening for jobs that have ended and left no sandbox."""
-        needed = {job.id for job in jobs if not job.state.terminal} | {one.job_id for one in observed}
+        """Stop listening for jobs that have ended and have no sandbox that runs."""
+        running = {one.job_id for one in observed if one.running}
+        needed = {job.id for job in jobs if not job.state.terminal} | running
         for job_id in set(self._sockets.job_ids()) - needed:
             await self._sockets.close(job_id)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, event
 
-from orchestrator.adapters.db.audit import SqlAuditStore
+from orchestrator.adapters.db.audit import MAX_PARAMS_CHARS, SqlAuditStore
 from orchestrator.adapters.db.database import Database
 from orchestrator.adapters.db.jobs import SqlJobStore
 from orchestrator.adapters.db.tool_stats import tool_stats
@@ -64,9 +64,22 @@ async def test_rows_come_back_as_they_were_stored(audit: AuditStore):
 
 @pytest.mark.parametrize("text", ["a\x00b", "\udfff", "\x1a", "x" * 100_000])
 async def test_a_call_that_names_an_impossible_tool_has_its_row(audit: AuditStore, text: str):
-    rows = [make_row(text, tool_name=text, agent=text, params={text: text}, verdict="tool_not_found")]
+    rows = [
+        make_row(text, tool_name=text, agent=text, params={text[:99]: text[:99]}, verdict="tool_not_found")
+    ]
     await audit.append(rows)
     assert await audit.read() == rows
+
+
+async def test_arguments_are_kept_up_to_a_bound(audit: AuditStore):
+    """PD-75: a caller fills no disk with what it is refused."""
+    kept = {"text": "x" * (MAX_PARAMS_CHARS - 100)}
+    await audit.append([make_row(params=kept), make_row("call-2", params={"text": "x" * MAX_PARAMS_CHARS})])
+    whole, cut = await audit.read()
+    assert whole.params == kept
+    assert cut.params.keys() == {"portside", "beginning"}
+    assert cut.params["portside"] == "cut: the arguments were 65,547 characters of JSON"
+    assert cut.params["beginning"].startswith('{"text":"xxx')
 
 
 async def test_the_newest_rows_are_read_oldest_first(audit: AuditStore):

@@ -144,7 +144,9 @@ async def test_an_engine_that_is_silent_for_a_moment_loses_nothing(orchestrator:
 
 
 @pytest.mark.parametrize("broken", ["comparison", "collection"])
-async def test_changes_that_can_not_be_recovered_end_the_job_and_say_why(home: Path, broken: str) -> None:
+async def test_changes_that_can_not_be_recovered_stay_in_their_container(home: Path, broken: str) -> None:
+    """The job ends and says why; its container goes when the job is forgotten."""
+
     async def fails(sandbox: FakeSandbox) -> int:
         sandbox.write("noise\ngit update-index failed (128): disk\n")
         return 1
@@ -160,8 +162,17 @@ async def test_changes_that_can_not_be_recovered_end_the_job_and_say_why(home: P
             "comparison": "worker.recovery failed: git update-index failed (128): disk",
             "collection": "/workspace is not there",
         }[broken]
-        assert job.reason == f"{KILLED}; its changes could not be recovered: {cause}"
+        name = orchestrator.sandbox(worker.job_id)
+        assert job.reason == (
+            f"{KILLED}; its changes could not be recovered: {cause}. They stay in the container {name}, under"
+            f" /workspace, until you type: portside jobs rm {worker.job_id}"
+        )
         assert job.changes_sha256 is None
+        await eventually(lambda: engine.names == {name})
+    async with wired(home, engine=engine) as orchestrator:
+        assert engine.names == {name}
+        answer = await orchestrator.operator.delete(f"/api/v1/jobs/{worker.job_id}")
+        assert answer.status_code == 204
         await eventually(lambda: not engine.names)
 
 

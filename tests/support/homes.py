@@ -9,7 +9,9 @@ from orchestrator.home import socket_root
 
 
 def remove_sockets(home: Path) -> None:
-    """Remove the directories of its jobs' sockets, which a closed orchestrator leaves to the next one."""
+    """Remove the directories of its jobs' sockets and its id's lock, which stay for the next orchestrator."""
     instance = home / "instance-id"
     if instance.exists():
-        shutil.rmtree(socket_root(instance.read_text()), ignore_errors=True)
+        root = socket_root(instance.read_text())
+        shutil.rmtree(root, ignore_errors=True)
+        root.with_name(f"{root.name}.lock").unlink(missing_ok=True)

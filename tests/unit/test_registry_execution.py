@@ -25,6 +25,7 @@ from tool_registry.errors import (
     ToolUnavailable,
     Violation,
 )
+from tool_registry.execution import REFUSALS
 from tool_registry.output import ToolOutput, Truncation
 from tool_registry.redaction import Redactor
 from tool_registry.registry import Entry
@@ -176,6 +177,23 @@ async def test_the_rate_is_counted_for_each_job_and_tool_alone() -> None:
     await stand.call("a", using=other_job)
     stand.clock.elapsed_s += 30
     await stand.call("a")
+
+
+async def test_who_is_refused_without_end_costs_nothing_after_a_while() -> None:
+    """PD-75: neither a check nor a record; others go on, and so does it after a pause."""
+    stand = CallStand(RegistryTool("a", schema=QUERY), hosted=True)
+    other_job = replace(stand.context, job_id="job-2")
+    for number in range(REFUSALS.calls):
+        with pytest.raises(ToolNotFound if number % 2 else InvalidParams):
+            await stand.call("none" if number % 2 else "a")
+    for name in ("none", "a"):
+        with pytest.raises(RateLimited, match=r"were refused; wait 0\.2 s") as caught:
+            await stand.call(name)
+        assert (caught.value.retryable, caught.value.retry_after_s) == (True, pytest.approx(0.2))
+    assert len(stand.audit) == REFUSALS.calls
+    assert (await stand.call("a", using=other_job, q="x")).result == {"q": "x"}
+    stand.clock.elapsed_s += 0.2
+    assert (await stand.call("a", q="x")).result == {"q": "x"}
 
 
 @pytest.mark.parametrize("calls_per_s", [(0, 60.0), (-1, 60.0), (1, 0.0), (1, float("inf"))])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Sequence
 from operator import itemgetter
 from typing import Any
@@ -19,6 +20,9 @@ _TEXTS = [(at, column.type) for at, column in enumerate(_COLUMNS) if isinstance(
 _OTHERS = [
     (at, column.type) for at, column in enumerate(_COLUMNS) if isinstance(column.type, JsonText | UtcTime)
 ]
+_PARAMS_AT = AuditRow._fields.index("params")
+MAX_PARAMS_CHARS = 64 * 1024
+_BEGINNING_CHARS = 4 * 1024
 _texts_of: Callable[[AuditRow], tuple[str, ...]] = itemgetter(*(at for at, _ in _TEXTS))
 
 
@@ -72,10 +76,18 @@ def _bound(row: AuditRow, dialect: Dialect) -> tuple[Any, ...]:
     values: list[Any] = list(row)
     for at, kind in _OTHERS:
         values[at] = kind.process_bind_param(values[at], dialect)
+    if len(values[_PARAMS_AT]) > MAX_PARAMS_CHARS:
+        values[_PARAMS_AT] = _cut(values[_PARAMS_AT])
     if not "".join(_texts_of(row)).isprintable():
         for at, kind in _TEXTS:
             values[at] = kind.process_bind_param(values[at], dialect)
     return tuple(values)
+
+
+def _cut(params: str) -> str:
+    """What stands for arguments that are too long to keep of every call."""
+    said = f"cut: the arguments were {len(params):,} characters of JSON"
+    return json.dumps({"portside": said, "beginning": params[:_BEGINNING_CHARS]})
 
 
 def _audit_row(row: Row[Any]) -> AuditRow:

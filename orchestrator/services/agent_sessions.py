@@ -10,11 +10,11 @@ from datetime import datetime
 
 import structlog
 
-from orchestrator.domain.network.agents import AgentKind
+from orchestrator.domain.network.agents import AgentDefinition, AgentKind
 from orchestrator.domain.network.refusals import Refusal
 from orchestrator.ports.errors import StoreError
 from orchestrator.ports.ids import Ids
-from orchestrator.ports.member_tokens import MemberToken
+from orchestrator.ports.member_tokens import Holder, MemberToken
 from orchestrator.services.network import NetworkService
 from orchestrator.services.network_members import Refused
 from tool_registry.clock import Clock
@@ -101,8 +101,7 @@ class AgentSessions:
 
     async def _joined(self, token: MemberToken) -> _Present:
         instance_id = self._ids.new()
-        await self._network.ensure_network(token.network)
-        agent = await self._network.ensure_agent(token.network, token.name)
+        agent = await self._agent(token)
         if agent.kind is not AgentKind.WORKER:
             raise Refused(
                 Refusal(
@@ -112,6 +111,19 @@ class AgentSessions:
             )
         await self._network.join(token.network, token.name, instance_id, None)
         return _Present(instance_id, token.id, token.expires_at, self._clock.monotonic())
+
+    async def _agent(self, token: MemberToken) -> AgentDefinition:
+        """It was there when the token was given out, so nobody is made here."""
+        try:
+            return (await self._network.agents.get(token.network, token.name)).definition
+        except Refused as no:
+            if no.code != "not_found":
+                raise
+            gone = (
+                f"agent {token.name!r} was removed from network {token.network!r}; an operator adds it again "
+                f"by: portside agents add {token.name} --network {token.network}"
+            )
+            raise Refused(Refusal("not_found", gone)) from no
 
     @contextmanager
     def request(self, key: str) -> Generator[None]:
@@ -133,6 +145,16 @@ class AgentSessions:
             present = self._present.pop(key, None)
             if present is not None:
                 await self._network.leave(present.instance_id, reason)
+
+    async def token_given(self, token: MemberToken) -> None:
+        """An agent is about to be given a token: it comes to be, unless it is there.
+
+        Raises:
+            Refused: `name_taken` by a group.
+        """
+        if token.holder is Holder.AGENT:
+            await self._network.ensure_network(token.network)
+            await self._network.ensure_agent(token.network, token.name)
 
     async def token_revoked(self, token: MemberToken) -> None:
         """End the sessions of a token: nothing can be asked with it any more."""

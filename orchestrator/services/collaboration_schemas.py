@@ -5,8 +5,6 @@ Source: agent-toolbox.
 
 from __future__ import annotations
 
-from typing import Any
-
 from orchestrator.domain.network.agent_search import (
     DEFAULT_STRICTNESS,
     DEFAULT_TOP_K,
@@ -15,30 +13,31 @@ from orchestrator.domain.network.agent_search import (
 )
 from orchestrator.domain.network.agents import AgentKind
 from orchestrator.domain.network.collaboration import DEFAULT_TIMEOUT_S, Cause, CheckStatus
-from orchestrator.services.network_schemas import MAX_ID_CHARS, MAX_LINE_CHARS, MAX_TEXT_CHARS
-
-Schema = dict[str, Any]
+from orchestrator.services.network_results import (
+    ABILITIES,
+    RESPONSIBILITIES,
+    TEXT,
+    TEXT_OR_NULL,
+    TEXTS,
+    list_of,
+)
+from orchestrator.services.network_results import record as result
+from orchestrator.services.network_schemas import (
+    MAX_ID_CHARS,
+    MAX_LINE_CHARS,
+    MAX_TEXT_CHARS,
+    Schema,
+    text_field,
+)
+from orchestrator.services.network_schemas import record as arguments
 
 MAX_QUERY_CHARS = 4_000
 MAX_TAGS = 50
 
 
-def _text(description: str, longest: int) -> Schema:
-    return {"type": "string", "minLength": 1, "maxLength": longest, "description": description}
-
-
-def _arguments(properties: dict[str, Schema], *required: str) -> Schema:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "additionalProperties": False,
-    }
-
-
-SEARCH = _arguments(
+SEARCH = arguments(
     {
-        "query": _text(
+        "query": text_field(
             "The capability or expertise that you need, in plain words: what somebody should be able to do.",
             MAX_QUERY_CHARS,
         ),
@@ -66,7 +65,7 @@ SEARCH = _arguments(
         },
         "include_tags": {
             "type": "array",
-            "items": _text("A tag, spelled as in the profile.", MAX_LINE_CHARS),
+            "items": text_field("A tag, spelled as in the profile.", MAX_LINE_CHARS),
             "maxItems": MAX_TAGS,
             "description": "Only agents that carry at least one of these exact tags.",
         },
@@ -74,10 +73,10 @@ SEARCH = _arguments(
     "query",
 )
 
-SEND = _arguments(
+SEND = arguments(
     {
-        "target_agent_id": _text("The agent_id of a search_for_agents result.", MAX_LINE_CHARS),
-        "task": _text(
+        "target_agent_id": text_field("The agent_id of a search_for_agents result.", MAX_LINE_CHARS),
+        "task": text_field(
             "The complete task. Include all context: the agent sees nothing else of your work.",
             MAX_TEXT_CHARS,
         ),
@@ -93,76 +92,57 @@ SEND = _arguments(
     "task",
 )
 
-CHECK = _arguments(
-    {"request_id": _text("The request_id that send_collaboration_request returned.", MAX_ID_CHARS)},
+CHECK = arguments(
+    {"request_id": text_field("The request_id that send_collaboration_request returned.", MAX_ID_CHARS)},
     "request_id",
 )
 
 # --- results ---------------------------------------------------------------------------------------------
 
-_TEXT: Schema = {"type": "string"}
-_TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
-_TEXTS: Schema = {"type": "array", "items": _TEXT}
-
-
-def _result(**properties: Schema) -> Schema:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-def _list(items: Schema) -> Schema:
-    return {"type": "array", "items": items}
-
-
-_CAPABILITY = _result(id=_TEXT, name=_TEXT, description=_TEXT)
 _MINIMAL: dict[str, Schema] = {
-    "agent_id": _TEXT,
+    "agent_id": TEXT,
     "similarity_score": {"type": "number"},
-    "name": _TEXT,
-    "url": _TEXT,
-    "payment_address": _TEXT_OR_NULL,
+    "name": TEXT,
+    "url": TEXT,
+    "payment_address": TEXT_OR_NULL,
 }
-_SUMMARY = _MINIMAL | {"summary": _TEXT, "tags": _TEXTS}
+_SUMMARY = _MINIMAL | {"summary": TEXT, "tags": TEXTS}
 _CAPABILITIES = _SUMMARY | {
-    "capabilities": _list(_CAPABILITY),
-    "skills": _list(_result(name=_TEXT, description=_TEXT)),
+    "capabilities": ABILITIES,
+    "skills": list_of(result(name=TEXT, description=TEXT)),
 }
 _FULL = _CAPABILITIES | {
-    "description": _TEXT,
-    "examples": _TEXTS,
-    "version": _TEXT,
+    "description": TEXT,
+    "examples": TEXTS,
+    "version": TEXT,
     "kind": {"type": "string", "enum": [kind.value for kind in AgentKind]},
-    "groups": _TEXTS,
-    "responsibilities": _list(_result(resource_key=_TEXT_OR_NULL, actions=_TEXTS)),
-    "self_declared_capabilities": _list(_CAPABILITY),
+    "groups": TEXTS,
+    "responsibilities": RESPONSIBILITIES,
+    "self_declared_capabilities": ABILITIES,
 }
 
-AGENTS_FOUND = _result(
-    message=_TEXT,
-    results=_list(
+AGENTS_FOUND = result(
+    message=TEXT,
+    results=list_of(
         {
             "type": "object",
             "title": "AgentSearchResultItem",
-            "anyOf": [_result(**level) for level in (_MINIMAL, _SUMMARY, _CAPABILITIES, _FULL)],
+            "anyOf": [result(**level) for level in (_MINIMAL, _SUMMARY, _CAPABILITIES, _FULL)],
         }
     ),
 ) | {"title": "AgentSearchOutput"}
 
-SENT_REQUEST = _result(
+SENT_REQUEST = result(
     success={"type": "boolean"},
-    response=_TEXT_OR_NULL,
+    response=TEXT_OR_NULL,
     error={"type": ["string", "null"], "enum": [*(cause.value for cause in Cause), None]},
-    request_id=_TEXT_OR_NULL,
+    request_id=TEXT_OR_NULL,
     waited_s={"type": ["number", "null"]},
-    message=_TEXT_OR_NULL,
+    message=TEXT_OR_NULL,
 )
 
-CHECKED_REQUEST = _result(
+CHECKED_REQUEST = result(
     status={"type": "string", "enum": [status.value for status in CheckStatus]},
-    request_id=_TEXT,
-    response=_TEXT_OR_NULL,
+    request_id=TEXT,
+    response=TEXT_OR_NULL,
 )

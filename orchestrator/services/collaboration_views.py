@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from orchestrator.domain.network.agent_search import Found, Match, OutputDetail
-from orchestrator.domain.network.capabilities import Capability
 from orchestrator.services.collaboration import Checked, Outcome
+from orchestrator.services.network_views import capability_views, responsibility_views
 
 
 def found_view(found: Found, detail: OutputDetail) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def _item(match: Match, detail: OutputDetail) -> dict[str, Any]:
         },
         OutputDetail.SUMMARY: {"summary": agent.summary, "tags": list(agent.tags)},
         OutputDetail.CAPABILITIES: {
-            "capabilities": [_capability(one) for one in agent.capabilities],
+            "capabilities": capability_views(agent.capabilities),
             "skills": [{"name": one.name, "description": one.description} for one in agent.skills],
         },
         OutputDetail.FULL: {
@@ -35,11 +35,8 @@ def _item(match: Match, detail: OutputDetail) -> dict[str, Any]:
             "version": agent.version,
             "kind": agent.kind.value,
             "groups": list(agent.groups),
-            "responsibilities": [
-                {"resource_key": duty.resource_key, "actions": list(duty.actions)}
-                for duty in agent.responsibilities
-            ],
-            "self_declared_capabilities": [_capability(one) for one in match.declared],
+            "responsibilities": responsibility_views(agent),
+            "self_declared_capabilities": capability_views(match.declared),
         },
     }
     item: dict[str, Any] = {}
@@ -48,10 +45,6 @@ def _item(match: Match, detail: OutputDetail) -> dict[str, Any]:
         if level is detail:
             break
     return item
-
-
-def _capability(one: Capability) -> dict[str, Any]:
-    return {"id": one.id, "name": one.name, "description": one.description}
 
 
 def outcome_view(outcome: Outcome) -> dict[str, Any]:

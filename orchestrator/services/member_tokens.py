@@ -48,11 +48,16 @@ class MemberTokens:
         self._store = store
         self._clock = clock
         self._ids = ids
-        self._listeners: list[Callable[[MemberToken], Awaitable[None]]] = []
+        self._on_given: list[Callable[[MemberToken], Awaitable[None]]] = []
+        self._on_revoked: list[Callable[[MemberToken], Awaitable[None]]] = []
+
+    def on_given(self, listener: Callable[[MemberToken], Awaitable[None]]) -> None:
+        """Await `listener` before a token is given out; what it raises keeps the token back."""
+        self._on_given.append(listener)
 
     def on_revoked(self, listener: Callable[[MemberToken], Awaitable[None]]) -> None:
         """Await `listener` with every token that becomes void here from now on."""
-        self._listeners.append(listener)
+        self._on_revoked.append(listener)
 
     async def give(
         self, holder: Holder, name: str, network: str = "", *, days: float = DEFAULT_DAYS
@@ -73,6 +78,8 @@ class MemberTokens:
             created_at=now,
             expires_at=(now + timedelta(seconds=days * _DAY_S)).replace(microsecond=0),
         )
+        for listener in self._on_given:
+            await listener(about)
         await self._store.add(about)
         token = self._signer.sign(
             _AUDIENCES[holder], about.name, about.expires_at, about.id, network=about.network, scope=holder
@@ -112,7 +119,7 @@ class MemberTokens:
         revoked = await self._store.revoke(token_id, self._clock.now())
         if revoked is None:
             raise NotFound(f"there is no token {token_id[:80]!r}; see portside agents tokens")
-        for listener in self._listeners:
+        for listener in self._on_revoked:
             await listener(revoked)
         return revoked
 

@@ -47,7 +47,8 @@ def one_of(*values: str) -> Schema:
 TEXTS = list_of(TEXT)
 WHO = record(agent=TEXT_OR_NULL, instance_id=TEXT_OR_NULL)
 WHO_OR_NULL: Schema = {**WHO, "type": ["object", "null"]}
-_CAPABILITIES = list_of(record(id=TEXT, name=TEXT, description=TEXT))
+ABILITIES = list_of(record(id=TEXT, name=TEXT, description=TEXT))
+RESPONSIBILITIES = list_of(record(resource_key=TEXT_OR_NULL, actions=TEXTS))
 
 _PROFILE: dict[str, Schema] = {
     "name": TEXT,
@@ -55,8 +56,8 @@ _PROFILE: dict[str, Schema] = {
     "summary": TEXT,
     "description": TEXT,
     "groups": TEXTS,
-    "capabilities": _CAPABILITIES,
-    "responsibilities": list_of(record(resource_key=TEXT_OR_NULL, actions=TEXTS)),
+    "capabilities": ABILITIES,
+    "responsibilities": RESPONSIBILITIES,
 }
 
 _INSTANCE = record(
@@ -65,7 +66,7 @@ _INSTANCE = record(
     available=FLAG,
     last_seen_at=TIME_OR_NULL,
     last_seen_s_ago={"type": ["integer", "null"], "minimum": 0},
-    self_declared_capabilities=_CAPABILITIES,
+    self_declared_capabilities=ABILITIES,
 )
 
 BRIEF_TASK: dict[str, Schema] = {
@@ -125,7 +126,7 @@ WHOAMI = record(
         instance_id=TEXT,
         job_id=TEXT_OR_NULL,
         state=one_of(*InstanceState),
-        self_declared_capabilities=_CAPABILITIES,
+        self_declared_capabilities=ABILITIES,
     ),
 )
 
@@ -176,4 +177,4 @@ CLAIM = record(
     released_at=TIME_OR_NULL,
 )
 
-CAPABILITIES = record(registered=_CAPABILITIES, count=COUNT)
+CAPABILITIES = record(registered=ABILITIES, count=COUNT)

@@ -42,7 +42,7 @@ def whoami_view(network: str, member: Member) -> dict[str, Any]:
             "instance_id": member.instance.id,
             "job_id": member.instance.job_id,
             "state": member.instance.state.value,
-            "self_declared_capabilities": _capabilities(member.instance.capabilities),
+            "self_declared_capabilities": capability_views(member.instance.capabilities),
         },
     }
 
@@ -54,20 +54,26 @@ def _definition(definition: AgentDefinition) -> dict[str, Any]:
         "summary": definition.summary,
         "description": definition.description,
         "groups": list(definition.groups),
-        "capabilities": _capabilities(definition.capabilities),
-        "responsibilities": [
-            {"resource_key": duty.resource_key, "actions": list(duty.actions)}
-            for duty in definition.responsibilities
-        ],
+        "capabilities": capability_views(definition.capabilities),
+        "responsibilities": responsibility_views(definition),
     }
+
+
+def responsibility_views(definition: AgentDefinition) -> list[dict[str, Any]]:
+    """`{resource_key, actions}` of each."""
+    return [
+        {"resource_key": duty.resource_key, "actions": list(duty.actions)}
+        for duty in definition.responsibilities
+    ]
 
 
 def capabilities_view(capabilities: Sequence[Capability]) -> dict[str, Any]:
     """`{registered: [{id, name, description}], count}`."""
-    return {"registered": _capabilities(capabilities), "count": len(capabilities)}
+    return {"registered": capability_views(capabilities), "count": len(capabilities)}
 
 
-def _capabilities(capabilities: Sequence[Capability]) -> list[dict[str, Any]]:
+def capability_views(capabilities: Sequence[Capability]) -> list[dict[str, Any]]:
+    """`{id, name, description}` of each."""
     return [{"id": one.id, "name": one.name, "description": one.description} for one in capabilities]
 
 
@@ -100,7 +106,7 @@ def _instance(instance: Instance, now: datetime) -> dict[str, Any]:
         "available": instance.available(now),
         "last_seen_at": time_view(seen),
         "last_seen_s_ago": None if seen is None else max(0, int((now - seen).total_seconds())),
-        "self_declared_capabilities": _capabilities(instance.capabilities),
+        "self_declared_capabilities": capability_views(instance.capabilities),
     }
 
 

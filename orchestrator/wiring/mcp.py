@@ -29,6 +29,7 @@ def mcp_of(base: Base, tools: Tools, jobs: Jobs, executions: ExecutionService) -
     stores, idle_s = base.stores, base.settings.session_idle_s
     sessions = AgentSessions(tools.network, base.clock, base.ids, idle_s=idle_s)
     tokens = MemberTokens(base.signer, stores.member_tokens, base.clock, base.ids)
+    tokens.on_given(sessions.token_given)
     tokens.on_revoked(sessions.token_revoked)
     agents = AgentTools(
         tools.registry,

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from traceback import format_exception
 from typing import Any
 
 import pytest
@@ -169,6 +170,23 @@ async def test_a_void_token_ends_its_sessions(service: Wired) -> None:
         assert await live(service) == {}
 
 
+async def test_a_removed_agent_is_not_brought_back_by_its_token(service: Wired) -> None:
+    """It comes to be when the token is given out, and joins as nobody once it is gone."""
+    agents = "/api/v1/networks/local/agents"
+
+    async def names() -> list[str]:
+        return [one["name"] for one in (await service.operator.get(agents)).json()]
+
+    token = await token_for(service, "Scout")
+    assert await names() == ["coder", "scout"]
+    assert (await service.operator.delete(f"{agents}/scout")).status_code == 204
+    with pytest.raises(ExceptionGroup) as refused:
+        async with connected(service.running.mcp_url, token) as scout:
+            await scout("network_whoami")
+    assert "portside agents add scout --network local" in "".join(format_exception(refused.value))
+    assert await names() == ["coder"]
+
+
 async def test_sessions_of_a_run_that_was_killed_are_over(home: Path) -> None:
     async with wired(home) as first:
         job = await first.worker(agent="coder")
@@ -203,9 +221,10 @@ class Timed:
 
 
 @pytest.fixture
-def timed() -> Timed:
+async def timed() -> Timed:
     store = MemoryNetworkStore()
     world = World(store)
+    await world.agent("scout")
     now = world.clock.now()
     token = MemberToken("t1", Holder.AGENT, "scout", "local", now, now + timedelta(hours=1))
     return Timed(world, store, AgentSessions(world.service, world.clock, CountedIds(), idle_s=600.0), token)
@@ -238,6 +257,7 @@ async def test_a_session_with_an_open_request_is_there(timed: Timed) -> None:
 
 async def test_nobody_joins_in_the_place_of_a_human(timed: Timed) -> None:
     """BR-135: a human's name is the human's, whatever token was given out for it."""
+    await timed.world.service.agents.remove("local", "scout")
     await timed.world.agent("scout", kind=AgentKind.HUMAN)
     with pytest.raises(Refused, match="is a human") as refused:
         await timed.sessions.enter("s1", timed.token, reads_inbox=True)

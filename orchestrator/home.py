@@ -60,12 +60,12 @@ def own_home(home: Path) -> Generator[None]:
     with _held(home / "lock") as owner:
         if owner is not None:
             raise HomeTaken(f"another orchestrator (process {owner}) looks after {home}")
-        with _held(_instance_lock(instance)) as owner:
-            if owner is not None:
+        with _held(_instance_lock(instance)) as namesake:
+            if namesake is not None:
                 raise HomeUnusable(
-                    f"another orchestrator (process {owner}) has the id of {home}: one directory is a copy of"
-                    f" the other. End that one, or remove {home / 'instance-id'} where this is the copy; it"
-                    " then knows nothing of sandboxes that run"
+                    f"another orchestrator (process {namesake}) has the id of {home}: one directory is a copy"
+                    f" of the other. End that one, or remove {home / 'instance-id'} where this is the copy;"
+                    " it then knows nothing of sandboxes that run"
                 )
             yield
 

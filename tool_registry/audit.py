@@ -22,7 +22,7 @@ class AuditRecord(NamedTuple):
 
     Attributes:
         at: when the call came.
-        params: the arguments, sensitive ones masked and known secrets redacted.
+        params: the arguments, sensitive ones masked and known secrets redacted; of large ones an outline.
         verdict: `ok`, `error` when the tool says that it failed, else the problem's code.
         schema_verdict: a `SchemaVerdict`; whatever came of the call after it.
         violations: what broke the schema, `{pointer, rule, message, expected, got}` each, as it was told.

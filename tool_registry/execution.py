@@ -37,7 +37,7 @@ from tool_registry.rate_limit import RateLimiter
 from tool_registry.redaction import Redactor, masked
 from tool_registry.registry import Entry, ToolRegistry
 from tool_registry.tool import Approval, RateLimit
-from tool_registry.truncation import DEFAULT_OUTPUT_BYTES
+from tool_registry.truncation import DEFAULT_OUTPUT_BYTES, outlined
 from tool_registry.visibility import HIDDEN_BECAUSE, Hidden, ToolState, hosted_visibility
 
 _CANCEL_GRACE_S = 5.0
@@ -246,7 +246,7 @@ class ToolExecutor:
         self,
         name: str,
         entry: Entry | None,
-        params: Mapping[str, Any],
+        params: dict[str, Any],
         context: ToolContext,
         call: _Call,
         *,
@@ -267,7 +267,7 @@ class ToolExecutor:
                 name[:100],
                 str(entry.traits.source) if entry else "",
                 context.call_id,
-                self._around.redactor.value(params),
+                self._around.redactor.value(outlined(params)),
                 verdict,
                 call.checked.verdict,
                 violations,

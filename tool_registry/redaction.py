@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,6 +15,7 @@ from pydantic_core import to_json
 MIN_SECRET_CHARS = 6
 _MIN_LINE_CHARS = 16
 _LINE_WIDTHS = (64, 76)
+_HTML_IN_JSON = (re.compile("[&<>]"), re.compile("[&<>']"))
 _URI_COMPONENT_SAFE = "!*'()"  # what JavaScript's encodeURIComponent leaves alone beside Python's own
 
 # A key stands at the start of a word, and no match begins within another's run of characters: a text full
@@ -156,13 +158,25 @@ def _forms(value: str) -> set[str]:
 
 
 def _escaped(value: str) -> set[str]:
-    """As JSON strings and URLs hold it."""
+    """As JSON strings, HTML and URLs hold it, and in hexadecimal."""
     escaped = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
+    # PHP writes a slash so, Go and others what HTML reads.
+    escaped |= {one.replace("/", "\\/") for one in escaped}
+    escaped |= {marks.sub(_by_number, one) for one in escaped for marks in _HTML_IN_JSON}
+    for quote_mark in ('"', "&quot;", "&#34;"):
+        for apostrophe in ("'", "&#x27;", "&#39;"):
+            text = html.escape(value, quote=False).replace('"', quote_mark)
+            escaped.add(text.replace("'", apostrophe))
     for safe in ("", "/", _URI_COMPONENT_SAFE):
         encoded = quote(value, safe=safe, errors="surrogatepass")
         lower = re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), encoded)
-        escaped |= {encoded, encoded.replace("%20", "+"), lower}
-    return escaped
+        escaped |= {encoded, encoded.replace("%20", "+"), lower, quote(encoded, safe="")}
+    digits = value.encode("utf-8", "surrogatepass").hex()
+    return escaped | {digits, digits.upper()}
+
+
+def _by_number(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"
 
 
 def _base64(raw: bytes) -> set[str]:

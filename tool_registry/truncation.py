@@ -1,10 +1,13 @@
-"""Outputs cut to what a model is shown: head and tail, never inside a character."""
+"""Outputs cut to what a model is shown, never inside a character; arguments, to what is recorded."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, cast
 
 DEFAULT_OUTPUT_BYTES = 64 * 1024
+_OUTLINE_CHARS = 64 * 1024
+_OF_A_VALUE = 32  # as much as a note in its place takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +55,51 @@ def _tail(data: bytes, size: int) -> str:
     while start < len(data) and data[start] & 0xC0 == 0x80:
         start += 1
     return data[start:].decode("utf-8", "replace")
+
+
+def outlined(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Arguments with about 64 KiB of what they hold, in their order, and a note in the place of the rest.
+
+    A text is whole or left out: half of a secret would not be known for one.
+    """
+    return cast("dict[str, Any]", _Outline().of(arguments))
+
+
+class _Outline:
+    def __init__(self) -> None:
+        self._left = _OUTLINE_CHARS
+
+    def of(self, value: Any) -> Any:
+        if isinstance(value, dict | list):
+            self._left -= _OF_A_VALUE
+            if isinstance(value, dict):
+                return self._object(cast("dict[str, Any]", value))
+            return self._list(cast("list[Any]", value))
+        size = len(value) if isinstance(value, str) else 0
+        if isinstance(value, int) and value.bit_length() > 64:
+            size = value.bit_length() // 3
+        return value if self._takes(size) else f"[{size:,} characters left out]"
+
+    def _object(self, given: dict[str, Any]) -> dict[str, Any]:
+        shown: dict[str, Any] = {}
+        for name, value in given.items():
+            if not self._takes(len(name)):
+                shown["[left out]"] = f"{len(given) - len(shown):,} more"
+                break
+            shown[name] = self.of(value)
+        return shown
+
+    def _list(self, given: list[Any]) -> list[Any]:
+        shown: list[Any] = []
+        for value in given:
+            if self._left < _OF_A_VALUE:
+                shown.append(f"[{len(given) - len(shown):,} more left out]")
+                break
+            shown.append(self.of(value))
+        return shown
+
+    def _takes(self, chars: int) -> bool:
+        """Whether there is room for a value of this length; it is taken then."""
+        fits = chars + _OF_A_VALUE <= self._left
+        self._left -= (chars if fits else 0) + _OF_A_VALUE
+        return fits

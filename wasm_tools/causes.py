@@ -94,11 +94,12 @@ def classify(error: WasmtimeError, stderr_tail: str) -> Failure:
         error: what a call, or the making of an instance, raised.
         stderr_tail: the last line that the guest wrote there; a guest's runtime names its reason there.
     """
+    said = f" It wrote: {stderr_tail}" if stderr_tail else ""
     if isinstance(error, ExitTrap):
-        return Failure(Cause.EXIT, f"The tool ended itself with exit code {error.code} instead of answering.")
+        how = f"The tool ended itself with exit code {error.code} instead of answering."
+        return Failure(Cause.EXIT, f"{how}{said}")
     text = str(error)
     reason = " ".join(text.rpartition("Caused by:")[2].split())
-    said = f" It wrote: {stderr_tail}" if stderr_tail else ""
     if limited := _limited(text, reason):
         return limited
     if "GC heap out of memory" in text or any(word in stderr_tail for word in _OUT_OF_MEMORY_WORDS):

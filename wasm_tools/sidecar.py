@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -104,6 +105,8 @@ def read_sidecar(path: Path) -> Sidecar:
         BadSidecar: not JSON, an unknown or repeated key, a wrong type, a grant that means nothing.
     """
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise BadSidecar("it is not a regular file")
         with path.open("rb") as file:
             data = file.read(_MAX_BYTES + 1)
     except FileNotFoundError:

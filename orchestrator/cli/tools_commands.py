@@ -28,6 +28,7 @@ from orchestrator.domain.shaping.family import FAMILIES
 app = typer.Typer(name="tools", help="The tool registry.", no_args_is_help=True)
 _UNUSABLE = frozenset({"failed_to_load", "needs_schema", "needs_consent"})
 _NAME = re.compile("[A-Za-z0-9_.-]+")
+MAX_FILE_BYTES = 64 << 20
 _CALL_S = 3700.0
 _ADD_S = 120.0
 
@@ -147,6 +148,8 @@ def add(
     if file.is_dir():
         file = built_project(file).component
     if file.suffix != ".wasm":
+        if not file.exists():
+            raise UsageMistake(f"{file} is neither a component nor a project: there is nothing")
         raise UsageMistake(f"{file} is not named *.wasm; a WASM tool is called as its file is")
     if not _NAME.fullmatch(file.stem):
         raise UsageMistake(
@@ -263,6 +266,13 @@ def _name(name: str) -> str:
 
 def _base64(file: Path) -> str:
     try:
-        return base64.b64encode(file.read_bytes()).decode()
+        with file.open("rb") as opened:
+            data = opened.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise UsageMistake(f"{file} can't be read: {error.strerror}") from None
+    if len(data) > MAX_FILE_BYTES:
+        raise UsageMistake(
+            f"{file} has more than {MAX_FILE_BYTES >> 20} MiB, which is the most; make a component smaller"
+            " with 'wasm-tools strip'"
+        )
+    return base64.b64encode(data).decode()

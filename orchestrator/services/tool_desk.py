@@ -335,6 +335,6 @@ def _usable(offer: Offer) -> None:
 
 def _content(file: Path) -> bytes:
     try:
-        return file.read_bytes()
+        return file.read_bytes() if file.is_file() else b""  # to read a pipe is to wait for its writer
     except FileNotFoundError:
         return b""

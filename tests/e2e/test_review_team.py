@@ -22,10 +22,10 @@ def shown(command_line: CommandLine, *arguments: str) -> Any:
     return json.loads(done.out)
 
 
-def test_a_developer_and_a_reviewer_work_in_two_containers(command_line: CommandLine) -> None:
-    command_line.home.mkdir(mode=0o700)
+def run_in(command_line: CommandLine) -> subprocess.CompletedProcess[str]:
+    """The example's own command, in a state directory."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    ran = subprocess.run(
+    return subprocess.run(
         [str(ROOT / "examples" / "review-team" / "run")],
         capture_output=True,
         text=True,
@@ -38,6 +38,19 @@ def test_a_developer_and_a_reviewer_work_in_two_containers(command_line: Command
             "PORTSIDE": str(Path(sys.executable).parent / "portside"),
         },
     )
+
+
+def test_a_state_directory_in_use_keeps_its_agents(command_line: CommandLine) -> None:
+    command_line.home.mkdir(mode=0o700)
+    (command_line.home / "agents.yaml").write_text("mine")
+    ran = run_in(command_line)
+    assert (ran.returncode, "is in use" in ran.stderr) == (1, True)
+    assert (command_line.home / "agents.yaml").read_text() == "mine"
+
+
+def test_a_developer_and_a_reviewer_work_in_two_containers(command_line: CommandLine) -> None:
+    command_line.home.mkdir(mode=0o700)
+    ran = run_in(command_line)
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-2000:]
 
     jobs = {one["agent"]: one for one in shown(command_line, "jobs", "list")}

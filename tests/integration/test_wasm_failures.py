@@ -107,6 +107,15 @@ async def test_a_guest_that_exits_failed_with_its_code(shop: Workshop, argument:
     assert f"exit code {code}" in str(error)
 
 
+async def test_what_a_guest_wrote_before_it_exits_is_part_of_the_message(shop: Workshop) -> None:
+    """BR-093: a runtime writes its reason there; the executor masks secrets in it, as in every message."""
+    complain = COMPLAIN.removesuffix("unreachable") + "(call $exit (i32.const 1)) unreachable"
+    source = Source(world="complains-and-exits", imports=STDERR + EXIT, execute=complain)
+    error = await failure(shop, source)
+    assert error.cause == "wasm_exit"
+    assert str(error).endswith('exit code 1 instead of answering. It wrote: {"text":"token"}')
+
+
 async def test_the_last_line_on_stderr_is_part_of_the_message(shop: Workshop) -> None:
     error = await failure(shop, Source(world="complains", imports=STDERR, execute=COMPLAIN))
     assert error.cause == "wasm_trap"

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cli import main as command_line
+from orchestrator.cli.tools_commands import MAX_FILE_BYTES
 from tests.support.command_line import ROOT
+from wasm_tools.component_file import MAX_COMPONENT_BYTES
 
 SCRIPTED = f"scripted:{ROOT / 'examples' / 'scripts' / 'broken-calculator.yaml'}"
 RUN = ["run", "x", "--model", SCRIPTED]
@@ -52,6 +54,7 @@ def typed(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
         (["tools", "call", "x", "{"], "the arguments are not JSON"),
         (["tools", "call", "x", "@/"], "the arguments can't be read from /: Is a directory"),
         (["tools", "add", "a b.wasm"], "rename 'a b.wasm'"),
+        (["tools", "add", "absent"], "absent is neither a component nor a project"),
         (["tools", "check", "--provider", "acme"], "there are openai, openai-strict, anthropic"),
         (["mcp", "add", "x"], "give either --url URL, or a command after --"),
         (["mcp", "import", sys.executable], ": it is not UTF-8 text"),
@@ -75,6 +78,18 @@ def test_a_usage_mistake_is_one_line_and_exit_code_2(
     assert len(message.splitlines()) == 1
     assert "something broke" not in said.err
     assert not (tmp_path / "home").exists()
+
+
+def test_a_component_that_is_too_large_is_not_even_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """BR-096: the most is what loading takes."""
+    assert MAX_FILE_BYTES == MAX_COMPONENT_BYTES
+    large = tmp_path / "large.wasm"
+    with large.open("wb") as file:
+        file.truncate(MAX_FILE_BYTES + 1)
+    assert typed("tools", "add", str(large), monkeypatch=monkeypatch) == 2
+    assert "more than 64 MiB, which is the most" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [["jobs", "list"], RUN])

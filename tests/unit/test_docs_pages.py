@@ -10,6 +10,16 @@ from pathlib import Path
 import pytest
 import typer
 
+from orchestrator.adapters.models.script import (
+    Call,
+    Capture,
+    Expectation,
+    Failure,
+    ResultExpectation,
+    Turn,
+    Usage,
+)
+from orchestrator.adapters.models.script_file import load_script
 from orchestrator.cli.main import app
 from worker.protocol import paths
 from worker.protocol.problems import STATUS
@@ -138,6 +148,16 @@ def test_the_page_of_the_wire_has_every_path_and_every_code() -> None:
     page = _text(DOCS / "wire.md")
     named = {name: value for name, value in vars(paths).items() if name.isupper() and "VERSION" not in name}
     assert [value for value in [*named.values(), *STATUS] if f"`{value}`" not in page] == []
+
+
+def test_the_page_of_scripts_has_every_key_and_its_example_is_a_script(tmp_path: Path) -> None:
+    page = _text(DOCS / "how-to" / "script-a-model.md")
+    shapes = (Turn, Expectation, ResultExpectation, Capture, Call, Usage, Failure)
+    keys = {key for shape in shapes for key in shape.model_fields}
+    assert [key for key in sorted(keys) if not re.search(rf"\b{key}\b", page)] == []
+    example = tmp_path / "greeting.yaml"
+    example.write_text(re.findall(r"```yaml\n(turns:.*?)```", page, re.DOTALL)[0])
+    assert len(load_script(example).turns) == 2
 
 
 def test_every_claim_about_security_names_a_test_that_is_there() -> None:

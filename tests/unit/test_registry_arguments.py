@@ -143,6 +143,6 @@ def test_true_pairs_and_large_numbers_pass() -> None:
 
 def test_a_large_argument_full_of_brackets_is_read_in_good_time() -> None:
     text = json.dumps({"code": '{"x": [1, 2]}\n' * 200_000})
-    started = time.perf_counter()
+    started = time.thread_time()
     strict_json(text)
-    assert time.perf_counter() - started < 3.0
+    assert time.thread_time() - started < 3.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import time
 from typing import Any
@@ -80,6 +81,29 @@ def test_base64_broken_into_lines_is_replaced(width: int) -> None:
 def test_a_secret_inside_json_text_is_replaced(name: str, ascii_only: bool) -> None:
     text = json.dumps({"value": SECRETS[name]}, ensure_ascii=ascii_only)
     assert json.loads(only(name).text(text)) == {"value": f"[redacted:{name}]"}
+
+
+AWKWARD = "ab/cd&e<f'g\"h+x==Z9"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        json.dumps(AWKWARD).replace("/", "\\/"),
+        json.dumps(AWKWARD).replace("&", "\\u0026").replace("<", "\\u003c"),
+        json.dumps(AWKWARD).replace("&", "\\u0026").replace("<", "\\u003c").replace("'", "\\u0027"),
+        html.escape(AWKWARD),
+        html.escape(AWKWARD, quote=False),
+        html.escape(AWKWARD).replace("&#x27;", "&#39;").replace("&quot;", "&#34;"),
+        quote(quote(AWKWARD, safe=""), safe=""),
+        AWKWARD.encode().hex(),
+        AWKWARD.encode().hex().upper(),
+    ],
+)
+def test_a_secret_is_known_as_other_programs_write_it(written: str) -> None:
+    """BR-095, BR-121: PHP's and Go's JSON, pages of errors, an address within an address, a dump."""
+    shown = Redactor({"AWKWARD": AWKWARD}).text(f"before {written} after")
+    assert shown.replace('"', "") == "before [redacted:AWKWARD] after"
 
 
 def test_a_key_of_many_lines_is_replaced_whole_in_json_and_line_by_line() -> None:
@@ -210,9 +234,9 @@ def test_a_megabyte_is_searched_in_linear_time(piece: str) -> None:
     """Whatever a tool prints, the event loop is not held: quadratic time would take minutes."""
     redactor = Redactor({**SECRETS, "KEY": PEM, **{f"S{n}": f"secret-number-{n:04}" for n in range(20)}})
     text = (piece * (1_000_000 // len(piece) + 1))[:1_000_000]
-    started = time.perf_counter()
+    started = time.thread_time()
     redactor.text(text)
-    assert time.perf_counter() - started < 4.0
+    assert time.thread_time() - started < 4.0
 
 
 def test_secrets_in_a_long_text_are_all_found() -> None:

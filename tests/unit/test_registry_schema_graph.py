@@ -41,21 +41,21 @@ def nested(depth: int) -> dict[str, Any]:
 @pytest.mark.parametrize("word", ["allOf", "anyOf", "oneOf"])
 def test_alternatives_that_multiply_are_refused_at_once(word: str) -> None:
     """31 definitions would be 2,000,000,000 checks of one value, in the event loop."""
-    started = time.perf_counter()
+    started = time.thread_time()
     for schema in (
         doubling(31, word),
         doubling(31, word, last={"type": "object", "properties": {"z": {"$ref": "#/$defs/L0"}}}),
     ):
         with pytest.raises(InvalidSchema, match=r"multiply to more than 100,000 checks of one value; write"):
             CompiledSchema(json.dumps(schema))
-    assert time.perf_counter() - started < 1.0
+    assert time.thread_time() - started < 1.0
 
 
 def test_what_is_still_taken_is_decided_at_once() -> None:
     schema = CompiledSchema(json.dumps(doubling(14)))
-    started = time.perf_counter()
+    started = time.thread_time()
     assert schema.accepts({"v": "a"})
-    assert time.perf_counter() - started < 0.5
+    assert time.thread_time() - started < 0.5
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -105,10 +105,10 @@ async def test_arguments_deep_in_a_recursive_schema_are_refused_at_once(depth: i
     """Listing all errors of 18 levels took the deciding engine 30 s."""
     for branches in (2, 9):
         stand = CallStand(RegistryTool(schema=tree(branches)))
-        started = time.perf_counter()
+        started = time.thread_time()
         with pytest.raises(InvalidParams) as caught:
             await stand.call(**nested(depth))
-        assert time.perf_counter() - started < 1.0
+        assert time.thread_time() - started < 1.0
         assert caught.value.violations
         with pytest.raises(InvalidParams):
             await stand.call(**nested(depth), lang=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,13 @@ def test_an_absent_file_changes_nothing(tmp_path: Path) -> None:
     assert sidecar.description is None
     assert not sidecar.overrides_schema
     assert (sidecar.approval, sidecar.read_only, sidecar.idempotent) == ("never", False, False)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    """PD-41: whoever reads it would hang, and with it all that is loaded after."""
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(BadSidecar, match="not a regular file"):
+        read_sidecar(tmp_path / "pipe.json")
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,7 @@ def test_a_redirect_is_read_as_a_url_of_its_own() -> None:
         *("0.0.0.0", "224.0.0.1", "255.255.255.255", "192.0.2.1", "198.18.0.1", "240.0.0.1"),
         *("::", "::1", "fe80::1%eth0", "fc00::1", "fd00:ec2::254", "ff02::1", "2001:db8::1"),
         *("::ffff:127.0.0.1", "::ffff:10.0.0.1", "::7f00:1", "64:ff9b::7f00:1", "2002:7f00:1::"),
+        *("168.63.129.16", "192.0.0.192", "192.88.99.1", "fec0::1", "3fff::1", "::ffff:0:7f00:1", "5f00::1"),
     ],
 )
 def test_addresses_of_one_network_only_are_not_public(address: str) -> None:
@@ -101,3 +102,16 @@ def test_addresses_of_the_open_internet_are_public(address: str) -> None:
 def test_a_group_or_no_machine_at_all_is_never_reached() -> None:
     assert is_reachable("127.0.0.1")
     assert not any(map(is_reachable, ("224.0.0.1", "0.0.0.0", "ff02::1", "::")))
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("169.254.169.254", "169.254.170.2", "100.100.100.200", "168.63.129.16", "192.0.0.192"),
+        *("fd00:ec2::254", "fd20:ce::254", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe"),
+    ],
+)
+def test_what_a_cloud_tells_its_machines_is_never_reached(address: str) -> None:
+    """BR-095: also where private addresses were granted."""
+    assert not is_reachable(address)
+    assert not is_public(address)

@@ -10,6 +10,8 @@ from orchestrator.adapters.models.placeholders import names_in
 from orchestrator.adapters.models.script import Document, Script
 from orchestrator.domain.located_yaml import LocatedYaml, YamlFault
 
+_UNKNOWN = "unknown key; docs/how-to/script-a-model.md lists the known ones"
+
 
 class ScriptError(Exception):
     """A script can't be used; the message is one line that names the file, the line and the fault."""
@@ -44,7 +46,7 @@ def load_script(path: Path) -> Script:
 def _first_fault(name: str, found: LocatedYaml, fault: ValidationError) -> str:
     error = fault.errors(include_url=False, include_input=False)[0]
     where = ".".join(str(part) for part in error["loc"]) or "the document"
-    message = "unknown key" if error["type"] == "extra_forbidden" else error["msg"]
+    message = _UNKNOWN if error["type"] == "extra_forbidden" else error["msg"]
     return f"{name} line {found.line(error['loc'])}: {where}: {message}"
 
 

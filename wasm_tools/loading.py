@@ -85,23 +85,8 @@ async def load_wasm_tool(
         agreed: the sidecar that was agreed to, b"" for none; one that asks for more gives an offer in the
             state `NEEDS_CONSENT`, and nothing of the component runs. Without it nothing needs consent.
     """
-    sidecar = Sidecar(version=1)
     try:
-        sidecar = await asyncio.to_thread(read_sidecar, sidecar_path(path))
-        if beyond := () if agreed is None else sidecar.beyond(_agreed(agreed)):
-            return _unloaded(
-                path, ToolState.NEEDS_CONSENT, f"{sidecar_path(path).name} {_beyond(path, beyond)}"
-            )
-        limits = sidecar.lowered(ceiling)
-        wasm = await asyncio.to_thread(read_component, path)
-        guest = await runtime.prepare(wasm)
-        reading = _Reading(guest, runtime, limits.for_registration())
-        if guest.typed:
-            await reading.link()
-            hosts = host or _hosts(path, sidecar, limits, runtime, outside)
-            return _typed_offer(path, sidecar, limits, guest, runtime, hosts)
-        description = await _description(reading, sidecar)
-        schema = await _schema(reading, sidecar)
+        return await _load(path, runtime, host, outside, ceiling, agreed)
     except BadSidecar as error:
         return _failed(path, f"{sidecar_path(path).name}: {error}")
     except (NotAComponent, CompileRefused, UnfitComponent, ToolUnavailable, _Refused) as error:
@@ -109,11 +94,31 @@ async def load_wasm_tool(
     except Exception:  # noqa: BLE001 - a fault of ours must not hold up the other files
         _LOG.exception("loading %s failed", path.name)
         return _failed(path, f"{path.name}: {FAULT}")
-    traits = _traits(path, sidecar, limits)
+
+
+async def _load(
+    path: Path,
+    runtime: WasmRuntime,
+    host: Hosts | None,
+    outside: Outside,
+    ceiling: Limits,
+    agreed: bytes | None,
+) -> Offer:
+    """As `load_wasm_tool`; raises what is wrong with the file."""
+    sidecar = await asyncio.to_thread(read_sidecar, sidecar_path(path))
+    if beyond := () if agreed is None else sidecar.beyond(_agreed(agreed)):
+        return _unloaded(path, ToolState.NEEDS_CONSENT, f"{sidecar_path(path).name} {_beyond(path, beyond)}")
+    limits = sidecar.lowered(ceiling)
+    guest = await runtime.prepare(await asyncio.to_thread(read_component, path))
+    reading = _Reading(guest, runtime, limits.for_registration())
+    hosts = host or _hosts(path, sidecar, limits, runtime, outside)
+    if guest.typed:
+        await reading.link()
+        return _typed_offer(path, sidecar, limits, guest, runtime, hosts)
+    description = await _description(reading, sidecar)
+    schema = await _schema(reading, sidecar)
     definition = ToolDefinition(path.stem, description, schema_text(schema or {}))
-    tool = WasmTool(
-        definition, traits, guest, runtime, limits, host or _hosts(path, sidecar, limits, runtime, outside)
-    )
+    tool = WasmTool(definition, _traits(path, sidecar, limits), guest, runtime, limits, hosts)
     if schema is None:
         return Offer(tool, ToolState.NEEDS_SCHEMA, f"{path.name}: {_NO_SCHEMA}{sidecar_path(path).name}")
     return Offer(tool)

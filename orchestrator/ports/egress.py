@@ -55,6 +55,10 @@ class EgressProxy(Protocol):
         """Why it can't be had on this machine, and the command that changes it; empty when it can."""
         ...
 
+    async def end_leftovers(self) -> None:
+        """End what a killed orchestrator left running; before anything is admitted."""
+        ...
+
     async def admit(self, job_id: str, hosts: Sequence[HostPattern]) -> None:
         """Let a job reach these hosts; again is fine.
 

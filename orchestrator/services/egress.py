@@ -85,6 +85,10 @@ class Egress:
         self._admitted: set[JobId] = set()
         self._dismissing: set[asyncio.Task[None]] = set()
 
+    async def start(self) -> None:
+        """Nothing of an earlier run leads out any more."""
+        await self._proxy.end_leftovers()
+
     def allowed(self, hosts: Sequence[str], mode: JobMode) -> tuple[str, ...]:
         """A job's hosts as they are kept, before it is accepted.
 

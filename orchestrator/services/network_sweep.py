@@ -73,12 +73,14 @@ class NetworkSweep:
     async def _run(self) -> None:
         while True:
             await self._look(sweep=True)
-            deadline = asyncio.get_running_loop().time() + self._period_s
-            while await self._hinted(deadline):
+            deadline_s = asyncio.get_running_loop().time() + self._period_s
+            while await self._hinted(deadline_s):
                 await self._look(sweep=False)
 
     async def _hinted(self, deadline_s: float) -> bool:
-        """Wait for a hint; False when the time is up."""
+        """Wait for a hint; False when the time is up, however many there are."""
+        if asyncio.get_running_loop().time() >= deadline_s:
+            return False
         try:
             async with asyncio.timeout_at(deadline_s):
                 await self._hint.wait()

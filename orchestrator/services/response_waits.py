@@ -40,6 +40,8 @@ class ResponseWaits:
             yield event
         finally:
             self._of_instance[instance_id] -= 1
+            if not self._of_instance[instance_id]:
+                del self._of_instance[instance_id]
             self._waits[thread_id].remove(event)
             if not self._waits[thread_id]:
                 del self._waits[thread_id]

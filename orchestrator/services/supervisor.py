@@ -109,6 +109,7 @@ class Supervisor:
         hosted = [job.id for job in live if job.spec.mode is JobMode.HOSTED]
         await self._sockets.remove_others(hosted)
         await self._recovery.start()
+        await self._egress.start()
         for job_id in hosted:
             await self._sockets.open(job_id, None)
         self._since = self._parts.clock.now()

@@ -38,6 +38,9 @@ class Proxied:
         settings = SquidSettings(self.directory, OPENED, (self.site.names.address,))
         return SquidProxy(settings, self.tell)
 
+    def pids(self) -> list[int]:
+        return SquidProcess("", self.directory).running()
+
     async def tell(self, carried: Carried) -> None:
         self.told.append(carried)
 
@@ -244,7 +247,7 @@ async def test_another_process_of_this_host_gets_nothing_from_its_port(proxied: 
 
 async def test_a_squid_that_dies_is_started_again_for_the_next_connection(proxied: Proxied) -> None:
     await proxied.admit(proxied.site.name("back.test", HERE))
-    pid = int((proxied.directory / "squid.pid").read_text())
+    (pid,) = proxied.pids()
     os.kill(pid, signal.SIGKILL)
 
     async def up_again() -> bool:
@@ -255,20 +258,25 @@ async def test_a_squid_that_dies_is_started_again_for_the_next_connection(proxie
         return True
 
     await until(up_again)
-    assert int((proxied.directory / "squid.pid").read_text()) != pid
+    assert proxied.pids() != [pid]
 
 
-async def test_what_a_killed_orchestrator_left_is_ended(proxied: Proxied) -> None:
+@pytest.mark.parametrize("needed", [True, False])
+async def test_what_a_killed_orchestrator_left_is_ended(proxied: Proxied, needed: bool) -> None:
+    """By the next one's start, whether it needs a squid or not."""
     await proxied.admit("left.test")
-    left = int((proxied.directory / "squid.pid").read_text())
+    (left,) = proxied.pids()
     second = proxied.another()
     try:
-        await second.admit("other", parse_patterns(["left.test"]))
+        await second.end_leftovers()
+        if needed:
+            await second.admit("other", parse_patterns(["left.test"]))
 
         async def gone() -> bool:
             return not alive(left)
 
         await until(gone)
+        assert len(proxied.pids()) == needed
     finally:
         await second.close()
 
@@ -278,7 +286,7 @@ async def test_squid_knows_none_of_the_orchestrator_s_environment_and_is_not_roo
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-for-squid")
     await proxied.admit("any.test")
-    process = Path("/proc") / (proxied.directory / "squid.pid").read_text()
+    process = Path("/proc") / str(proxied.pids()[0])
     assert b"sk-not-for-squid" not in (process / "environ").read_bytes()
     uids = next(line for line in (process / "status").read_text().splitlines() if line.startswith("Uid:"))
     assert uids.split()[2] != "0"

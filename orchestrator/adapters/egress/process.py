@@ -27,7 +27,7 @@ def find_squid() -> str | None:
 
 
 class SquidProcess:
-    """One squid in the foreground, whose configuration lies beside its pid file and its messages."""
+    """One squid in the foreground, whose configuration lies beside its messages."""
 
     def __init__(self, binary: str, directory: Path) -> None:
         self._binary = binary
@@ -51,10 +51,6 @@ class SquidProcess:
         """Its name among this machine's squids, which else would take each other's shared memory."""
         return f"portside{hashlib.sha256(str(self._directory).encode()).hexdigest()[:12]}"
 
-    @property
-    def _pid_file(self) -> Path:
-        return self._directory / "squid.pid"
-
     def write(self, configuration: str) -> None:
         """Put its configuration down; `start` or `reload` makes it count."""
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -69,8 +65,7 @@ class SquidProcess:
         Raises:
             ProxyFailed: it can't be started.
         """
-        self._end_leftover()
-        self._forget_shared_memory()
+        self.end_leftovers()
         reading, writing = os.pipe()
         try:
             if os.geteuid() == 0:
@@ -96,7 +91,6 @@ class SquidProcess:
             raise ProxyFailed(f"squid can't be started: {error}") from error
         finally:
             os.close(writing)
-        self._pid_file.write_text(str(self._process.pid), encoding="ascii")
         await self._listen(reading)
 
     async def _listen(self, reading: int) -> None:
@@ -143,12 +137,19 @@ class SquidProcess:
             ]
         return ""
 
-    def _end_leftover(self) -> None:
-        try:
-            pid = int(self._pid_file.read_text())
-            arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        except (OSError, ValueError):
-            return
-        if str(self._directory / "squid.conf").encode() in arguments:
+    def end_leftovers(self) -> None:
+        """End what a killed orchestrator left running, at whatever moment it was killed."""
+        for pid in self.running():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        self._forget_shared_memory()
+
+    def running(self) -> list[int]:
+        """The processes that were started with this configuration."""
+        configuration = str(self._directory / "squid.conf").encode()
+        found: list[int] = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):  # it has ended
+                if configuration in (entry / "cmdline").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+        return found

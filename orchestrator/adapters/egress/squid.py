@@ -95,6 +95,10 @@ class SquidProxy:
         """What keeps it from being used here."""
         return self._settings.missing()
 
+    async def end_leftovers(self) -> None:
+        """End a squid that a killed orchestrator left; for the only one that uses this directory."""
+        await asyncio.to_thread(SquidProcess("", self._settings.directory).end_leftovers)
+
     async def admit(self, job_id: str, hosts: Sequence[HostPattern]) -> None:
         """Let a job reach these hosts."""
         async with self._changing:

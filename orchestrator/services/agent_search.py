@@ -160,10 +160,11 @@ async def _index(vectors: ProfileVectors, before: ProfileIndex | None, seen: _Se
         return before
     profiles = {} if before is None else {one.agent.name: one for one in before.profiles}
     described = await anyio.to_thread.run_sync(_described, news, seen.declared)
-    # Many a change is one of something that is not compared.
-    at_hand = {one.key: one.vectors for one in map(profiles.get, (agent.name for agent in news)) if one}
-    made = at_hand | await vectors.of({key: texts for _, key, texts in described if key not in at_hand})
-    profiles |= {agent.name: Profile(agent, key, made[key]) for agent, key, _ in described}
+    # Most changes of a profile leave most of its texts as they were.
+    earlier = [one for agent in news if (one := profiles.get(agent.name))]
+    at_hand = {text: row for one in earlier for text, row in zip(one.texts.every, one.vectors, strict=True)}
+    made = await vectors.of({key: texts for _, key, texts in described}, at_hand)
+    profiles |= {agent.name: Profile(agent, texts, made[key]) for agent, key, texts in described}
     present = [profiles[name] for name in (profiles if seen.names is None else seen.names)]
     return await anyio.to_thread.run_sync(ProfileIndex.of, seen.revision, seen.declared, present)
 

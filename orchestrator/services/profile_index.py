@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from orchestrator.domain.network.agents import AgentDefinition, AgentKind
 from orchestrator.domain.network.capabilities import Capability
 from orchestrator.domain.network.identities import AgentName
+from orchestrator.domain.network.profiles import ProfileTexts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,12 +28,11 @@ class Profile:
     """An agent and what is compared with a need.
 
     Attributes:
-        key: of the texts that the vectors are of.
-        vectors: the row of the whole profile, then one for each part; there is one part at least.
+        vectors: one row for `every` of the texts; there is one part at least.
     """
 
     agent: AgentDefinition
-    key: str
+    texts: ProfileTexts
     vectors: Matrix
 
 
@@ -74,7 +74,7 @@ class ProfileIndex:
         return cls(
             revision=revision,
             declared=declared,
-            profiles=tuple(Profile(one.agent, one.key, rows[start:end]) for one, start, end in spans),
+            profiles=tuple(Profile(one.agent, one.texts, rows[start:end]) for one, start, end in spans),
             places={agent.name: place for place, agent in enumerate(agents)},
             tagged=tagged,
             human=np.array([agent.kind is AgentKind.HUMAN for agent in agents], np.bool_),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from orchestrator.domain.network.profiles import ProfileTexts
 from orchestrator.domain.network.refusals import Refusal
@@ -14,7 +14,12 @@ from orchestrator.ports.profile_vectors import ProfileVectorStore
 from orchestrator.services.network_members import Refused
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from orchestrator.ports.embedder import Matrix
+
+    Row: TypeAlias = NDArray[np.float32]
 
 PATIENCE_S = 20.0
 # Kept together: what a kill can lose of the work.
@@ -47,8 +52,12 @@ class ProfileVectors:
             self._making.cancel()
             await asyncio.gather(self._making, return_exceptions=True)
 
-    async def of(self, texts: Mapping[str, ProfileTexts]) -> dict[str, Matrix]:
-        """For each key a matrix: the whole profile's row, then one for each part.
+    async def of(self, texts: Mapping[str, ProfileTexts], at_hand: Mapping[str, Row]) -> dict[str, Matrix]:
+        """For each key a matrix: one row for `every` of its texts.
+
+        Args:
+            texts: of profiles, by their keys.
+            at_hand: rows of single texts that need not be made.
 
         Raises:
             Refused: `search_unavailable`: there is so much to make that it takes longer.
@@ -58,7 +67,7 @@ class ProfileVectors:
             making = self._making
             if making is None or making.done():
                 self._known = {key: one for key, one in self._known.items() if key in texts}
-                making = self._making = asyncio.get_running_loop().create_task(self._make(missing))
+                making = self._making = asyncio.get_running_loop().create_task(self._make(missing, at_hand))
             await asyncio.wait({making}, timeout=self._patience_s)
             if not making.done():
                 raise Refused(_not_ready(len(texts), sum(key not in self._known for key in texts)))
@@ -66,13 +75,20 @@ class ProfileVectors:
                 making.result()
         return {key: self._known.pop(key) for key in texts}
 
-    async def _make(self, missing: Mapping[str, ProfileTexts]) -> None:
+    async def _make(self, missing: Mapping[str, ProfileTexts], at_hand: Mapping[str, Row]) -> None:
         self._known |= await self._store.load(self._embedder.model_id, list(missing))
         left = iter({key: one for key, one in missing.items() if key not in self._known}.items())
         while portion := dict(islice(left, _PORTION)):
-            made = {key: await self._embedder.embed([one.whole, *one.parts]) for key, one in portion.items()}
+            made = {key: await self._rows(one.every, at_hand) for key, one in portion.items()}
             await self._store.save(self._embedder.model_id, made)
             self._known |= made
+
+    async def _rows(self, texts: Sequence[str], at_hand: Mapping[str, Row]) -> Matrix:
+        import numpy as np  # only where profiles are searched
+
+        new = [text for text in texts if text not in at_hand]
+        made = dict(zip(new, await self._embedder.embed(new), strict=True))
+        return np.stack([at_hand[text] if text in at_hand else made[text] for text in texts])
 
 
 def _not_ready(wanted: int, missing: int) -> Refusal:

@@ -11,7 +11,6 @@ import anyio.lowlevel
 import numpy as np
 import pytest
 
-from orchestrator.adapters.db.database import Database
 from orchestrator.adapters.db.profile_vectors import SqlProfileVectorStore
 from orchestrator.adapters.embedding.minilm import LONGEST_TOKENS, VOCABULARY_SHA256, MiniLmEmbedder
 from orchestrator.adapters.embedding.wordpiece import WordPiece
@@ -130,20 +129,6 @@ def vectors(request: pytest.FixtureRequest) -> ProfileVectorStore:
     if request.param == "memory":
         return MemoryProfileVectorStore()
     return SqlProfileVectorStore(request.getfixturevalue(f"{request.param}_database"))
-
-
-@pytest.fixture
-async def sqlite_database(sqlite_url: str):
-    database = await Database.open(sqlite_url)
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-async def postgres_database(postgres_url: str):
-    database = await Database.open(postgres_url)
-    yield database
-    await database.close()
 
 
 async def test_vectors_are_read_back_the_same_by_model_and_key(vectors: ProfileVectorStore):

@@ -11,7 +11,6 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from orchestrator.adapters.db.database import Database
 from orchestrator.adapters.db.network_store import SqlNetworkStore
 from orchestrator.domain.network.agents import (
     AgentDefinition,
@@ -66,20 +65,6 @@ def store(request: pytest.FixtureRequest) -> NetworkStore:
     if request.param == "memory":
         return MemoryNetworkStore()
     return SqlNetworkStore(request.getfixturevalue(f"{request.param}_database"))
-
-
-@pytest.fixture
-async def sqlite_database(sqlite_url: str):
-    database = await Database.open(sqlite_url)
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-async def postgres_database(postgres_url: str):
-    database = await Database.open(postgres_url)
-    yield database
-    await database.close()
 
 
 def definition(name: AgentName = A) -> AgentDefinition:

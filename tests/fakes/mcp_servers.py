@@ -1,21 +1,19 @@
 """MCP servers written by hand, message by message, so that they can misbehave.
 
 As a program (`python mcp_servers.py CLASS [OPTION...]`) one of them speaks over stdin and stdout;
-`HttpServer` serves one over HTTP inside the test's loop. Standard library only: it starts fast.
+`mcp_over_http` and `sse_server` serve one inside the test's loop. Standard library only: it starts fast.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 PROGRAM = str(Path(__file__).resolve())
 OPEN_OBJECT = {"type": "object"}
@@ -461,123 +459,6 @@ def main(kind: str, *options: str) -> None:
     write(server.start())
     for line in sys.stdin.buffer:
         write(server.answer(json.loads(line)))
-
-
-@dataclass
-class Request:
-    """One HTTP request as it came in."""
-
-    method: str
-    headers: dict[str, str]
-    body: Any
-
-
-@dataclass
-class Reply:
-    """What goes back; `drop` closes the connection instead, `hang` says nothing until the end."""
-
-    status: int = 200
-    headers: dict[str, str] = field(default_factory=dict[str, str])
-    body: bytes = b""
-    drop: bool = False
-    hang: bool = False
-
-
-class HttpServer:
-    """A fake over streamable HTTP on a free local port, with JSON answers.
-
-    Attributes:
-        requests: everything that came in.
-        sessions: the session ids it knows; emptied by `forget`, as a restart does.
-        intercept: looks at a request first; its reply replaces the usual one.
-    """
-
-    def __init__(self, server: Server, *, with_sessions: bool = True) -> None:
-        self.server = server
-        self.requests: list[Request] = []
-        self.sessions: set[str] = set()
-        self.intercept: Callable[[Request], Reply | None] = lambda _request: None
-        self._with_sessions = with_sessions
-        self._issued = 0
-        self._listener: asyncio.Server | None = None
-        self._hanging: set[asyncio.Task[Any]] = set()
-        self.port = 0
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/mcp"
-
-    async def __aenter__(self) -> Self:
-        self._listener = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
-        self.port = self._listener.sockets[0].getsockname()[1]
-        return self
-
-    async def __aexit__(self, *_exception: object) -> None:
-        assert self._listener is not None
-        self._listener.close()
-        for task in tuple(self._hanging):
-            task.cancel()
-        await asyncio.gather(*self._hanging, return_exceptions=True)
-
-    def forget(self) -> None:
-        self.sessions.clear()
-
-    def methods(self) -> list[str]:
-        """The JSON-RPC methods that came in, in order."""
-        return [each.body["method"] for each in self.requests if each.body and "method" in each.body]
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._hanging.add(task)
-        try:
-            while (request := await read_request(reader)) is not None:
-                self.requests.append(request)
-                reply = self.intercept(request) or self._reply(request)
-                if reply.hang:
-                    await asyncio.Event().wait()
-                if reply.drop:
-                    return
-                await write_reply(writer, reply)
-        except (ConnectionError, asyncio.IncompleteReadError):
-            return
-        finally:
-            self._hanging.discard(task)
-            writer.close()
-
-    def _reply(self, request: Request) -> Reply:
-        if request.method != "POST":
-            return Reply(405 if request.method == "GET" else 200)
-        known = request.headers.get("mcp-session-id")
-        first = request.body.get("method") == "initialize"
-        if self._with_sessions and not first and known not in self.sessions:
-            return Reply(404)
-        answers = [
-            each for each in self.server.answer(request.body) if isinstance(each, dict) and "id" in each
-        ]
-        if not answers:
-            return Reply(202)
-        headers = {"content-type": "application/json"}
-        if first and self._with_sessions:
-            self._issued += 1
-            headers["mcp-session-id"] = f"session-{self._issued}"
-            self.sessions.add(f"session-{self._issued}")
-        return Reply(200, headers, json.dumps(answers[-1]).encode())
-
-
-async def read_request(reader: asyncio.StreamReader) -> Request | None:
-    head = await reader.readuntil(b"\r\n\r\n")
-    first, *lines = head.decode().strip().split("\r\n")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Request(first.split()[0], headers, json.loads(body) if body else None)
-
-
-async def write_reply(writer: asyncio.StreamWriter, reply: Reply) -> None:
-    headers = {"content-length": str(len(reply.body)), **reply.headers}
-    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    writer.write(f"HTTP/1.1 {reply.status} -\r\n{head}\r\n".encode() + reply.body)
-    await writer.drain()
 
 
 if __name__ == "__main__":

@@ -10,18 +10,24 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_registry_is_measured_against_plain_things(tmp_path: Path) -> None:
-    """Ratios of one run: a check costs a small part of the reference's, a catalogue a few serialisations."""
-    file = tmp_path / "costs.json"
+def bench(module: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """A benchmark that ran to its end."""
     run = subprocess.run(
-        [sys.executable, "-m", "bench", "--registry", "--json", file],
+        [sys.executable, "-m", module, *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=110,
         check=False,
     )
     assert run.returncode == 0, run.stderr
+    return run
+
+
+def test_the_registry_is_measured_against_plain_things(tmp_path: Path) -> None:
+    """Ratios of one run: a check costs a small part of the reference's, a catalogue a few serialisations."""
+    file = tmp_path / "costs.json"
+    run = bench("bench", "--registry", "--json", file)
     ratios = {one["name"]: one["ratio"] for one in json.loads(file.read_text())["costs"]}
     assert list(ratios) == [
         "check of one call's arguments",
@@ -39,15 +45,7 @@ def test_the_registry_is_measured_against_plain_things(tmp_path: Path) -> None:
 def test_a_small_run_measures_every_case_and_writes_json(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     small = ("--seconds", "0.05", "--repetitions", "1", "--callers", "2")
-    run = subprocess.run(
-        [sys.executable, "-m", "bench", "--json", file, *small],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
+    bench("bench", "--json", file, *small)
     written = json.loads(file.read_text())
     assert [one["case"] for one in written["figures"]] == [
         "bare",
@@ -62,15 +60,7 @@ def test_a_small_run_measures_every_case_and_writes_json(tmp_path: Path) -> None
 
 def test_a_small_run_of_the_local_tools_compares_each_with_the_bare_call(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
-    run = subprocess.run(
-        [sys.executable, "-m", "bench.local_tools", "--repetitions", "2", "--json", file],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
+    run = bench("bench.local_tools", "--repetitions", "2", "--json", file)
     figures = json.loads(file.read_text())["figures"]
     assert [one["name"].split()[0].strip(":,") for one in figures] == [
         "shell",
@@ -87,15 +77,7 @@ def test_a_small_run_of_the_local_tools_compares_each_with_the_bare_call(tmp_pat
 def test_a_small_run_of_mcp_calls_gives_a_ratio_for_each_number_of_callers(tmp_path: Path) -> None:
     file = tmp_path / "ratios.json"
     small = ("--seconds", "0.05", "--repetitions", "1", "--callers", "1", "3")
-    run = subprocess.run(
-        [sys.executable, "-m", "bench.mcp", "--json", file, *small],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
+    run = bench("bench.mcp", "--json", file, *small)
     ratios = json.loads(file.read_text())["ratios"]
     assert list(ratios) == ["1", "3"]
     assert all(ratio > 0 for ratio in ratios.values())
@@ -108,15 +90,7 @@ def test_a_small_run_of_wasm_calls_gives_every_ratio_and_no_guest_leaves_memory_
     """PD-40: what a call takes is given back, whether it answers, is refused, traps or lifts options."""
     file = tmp_path / "ratios.json"
     small = ("--calls", "20", "--rounds", "1", "--memory-calls", "800")
-    run = subprocess.run(
-        [sys.executable, "-m", "bench.wasm", "--json", file, *small],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
+    bench("bench.wasm", "--json", file, *small)
     found = json.loads(file.read_text())
     assert list(found["call_us"]) == [
         "export of a kept instance",
@@ -135,15 +109,7 @@ def test_a_small_run_of_messages_gives_both_ratios(tmp_path: Path) -> None:
     """PD-65: the sweep is measured with few and with many waiting tasks."""
     file = tmp_path / "costs.json"
     small = ("--databases", "sqlite", "--trips", "2", "--rounds", "1", "--few", "100", "--many", "200")
-    run = subprocess.run(
-        [sys.executable, "-m", "bench.network", "--json", file, *small],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
+    bench("bench.network", "--json", file, *small)
     (costs,) = json.loads(file.read_text())["costs"]
     assert costs["database"] == "sqlite"
     assert costs["ratio"] == costs["trip_ms"] / costs["bare_ms"]

@@ -9,7 +9,8 @@ import anyio
 import pytest
 
 from tests.fakes import mcp_servers as fakes
-from tests.fakes.mcp_servers import HttpServer, Reply, Request, Server
+from tests.fakes.mcp_over_http import HttpServer, Reply, Request
+from tests.fakes.mcp_servers import Server
 from tests.support.mcp import CONTEXT, Running, running, until
 from tool_registry.errors import Outcome, ToolFailed, ToolTimeout, ToolUnavailable
 from tool_registry.mcp.status import ServerState

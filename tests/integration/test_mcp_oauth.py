@@ -12,7 +12,8 @@ import httpx
 import pytest
 
 from tests.fakes import mcp_servers as fakes
-from tests.fakes.mcp_servers import HttpServer, Server
+from tests.fakes.mcp_over_http import HttpServer
+from tests.fakes.mcp_servers import Server
 from tests.fakes.model import calls
 from tests.fakes.oauth_server import Guarded, agree, guarded
 from tests.support.deadline import within
@@ -272,12 +273,12 @@ async def test_the_command_line_logs_in_through_a_browser(home: Path, guard: Gua
     assert command.stderr is not None
     assert command.stdout is not None
     try:
-        said = await within(30, asyncio.to_thread(command.stderr.readline))
+        said = await within(60, asyncio.to_thread(command.stderr.readline))
         assert said.startswith("agree here: http://127.0.0.1:")
-        async with httpx.AsyncClient(follow_redirects=True) as browser:
+        async with httpx.AsyncClient(follow_redirects=True, timeout=60.0) as browser:
             page = await browser.get(said.removeprefix("agree here: ").strip())
         assert "close this page" in page.text
-        assert await within(30, asyncio.to_thread(command.wait)) == 0
+        assert await within(60, asyncio.to_thread(command.wait)) == 0
         assert json.loads(command.stdout.read()) == {"name": "g"}
     finally:
         command.kill()

@@ -6,7 +6,8 @@ import anyio
 import pytest
 
 from tests.fakes import mcp_servers as fakes
-from tests.fakes.mcp_servers import HttpServer, Reply, Request, Server
+from tests.fakes.mcp_over_http import HttpServer, Reply, Request
+from tests.fakes.mcp_servers import Server
 from tests.fakes.sse_server import SseServer
 from tests.support.mcp import running, until
 from tool_registry.errors import Outcome, ToolFailed, ToolTimeout

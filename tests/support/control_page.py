@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from orchestrator.domain.network.refusals import CONTROL_MEANINGS
-from orchestrator.services.control_tools import ControlTool, control_tools
-from tests.support.network_page import bounds, shape
+from orchestrator.services.control_tool import ControlTool
+from orchestrator.services.control_tools import control_tools
+from tests.support.tool_page import section
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "control-tools.md"
 
@@ -51,26 +52,13 @@ def render() -> str:
 
 
 def _section(tool: ControlTool) -> str:
-    definition = tool.definition
-    schema = definition.parameters
-    rows = [
-        f"| `{name}{'*' * (name in schema['required'])}` | {bounds(one)} | {one['description']} |"
-        for name, one in schema["properties"].items()
-    ]
-    table = (
-        ["| argument | type | meaning |\n|---|---|---|", *rows, ""] if rows else ["It takes no arguments.\n"]
-    )
-    refusals = ", ".join(f"`{code}`" for code in tool.refusals) or "none but `not_a_representative`"
     needs = "no right" if tool.needs is None else f"the right `{tool.needs}`"
-    return "\n".join(
-        [
-            f"## {definition.name}\n",
-            f"{definition.description} Needs {needs}.\n",
-            *table,
-            "Result:\n",
-            f"```text\n{shape(tool.output_schema)}\n```\n",
-            f"Refusals: {refusals}.\n",
-        ]
+    return section(
+        tool.definition,
+        tool.output_schema,
+        tool.refusals,
+        always="not_a_representative",
+        more=f" Needs {needs}.",
     )
 
 

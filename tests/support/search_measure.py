@@ -50,9 +50,9 @@ async def main(name: str) -> None:
     agents = tuple(as_agent(one) for one in profiles)
     texts = [profile_texts(agent) for agent in agents]
     embedder = MiniLmEmbedder()
-    vectors = [await embedder.embed([one.whole, *one.parts]) for one in texts]
+    vectors = [await embedder.embed(one.every) for one in texts]
     profiles = zip(agents, texts, vectors, strict=True)
-    index = ProfileIndex.of(0, {}, [Profile(agent, one.key, rows) for agent, one, rows in profiles])
+    index = ProfileIndex.of(0, {}, [Profile(agent, one, rows) for agent, one, rows in profiles])
     scores = {need: index.scores(await embedder.embed([need.text])) for need in needs}
     right = [(one, one[index.places[need.answer]]) for need, one in scores.items() if need.answer]  # pyright: ignore[reportArgumentType]
     unrelated = np.array([one.max() for need, one in scores.items() if need.answer is None])

@@ -80,6 +80,20 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
+async def sqlite_database(sqlite_url: str) -> AsyncIterator[Database]:
+    opened = await Database.open(sqlite_url)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def postgres_database(postgres_url: str) -> AsyncIterator[Database]:
+    opened = await Database.open(postgres_url)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
 async def sqlite_stores(sqlite_url: str) -> AsyncIterator[Stores]:
     """All stores over a SQLite database of this test's own: for tests of services."""
     stores = await open_stores(sqlite_url, sealer=make_sealer(), clock=FrozenClock(START))

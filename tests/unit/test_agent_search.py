@@ -188,7 +188,7 @@ async def test_a_profile_is_embedded_once_also_over_restarts_and_again_when_it_c
     b = await given.world.instance("b1", "b")
     await b("register_capabilities", capabilities=[{"name": "knitting"}])
     assert (await search(a, "knitting"))[0] == ["b"]
-    assert given.embedder.seen == ["b. paint walls. knitting", "paint walls", "knitting", "knitting"]
+    assert given.embedder.seen == ["b. paint walls. knitting", "knitting", "knitting"]
     await b("register_capabilities", capabilities=[])
     assert (await search(a, "knitting"))[0] == []
     await given.world.agent("c", summary="knitting", launch=AUTO)

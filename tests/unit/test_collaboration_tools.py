@@ -12,6 +12,7 @@ from orchestrator.domain.network.capabilities import Capability
 from orchestrator.domain.network.refusals import MEANINGS
 from tests.fakes.network_store import MemoryNetworkStore
 from tests.support.networks import World
+from tests.support.spied import Spied
 from tool_registry.context import ToolContext
 from tool_registry.tool import ToolSource
 
@@ -147,19 +148,3 @@ async def test_every_argument_in_the_schema_is_read(world: World):
         context = ToolContext(job_id="j", call_id="c", agent="coder", instance_id="i1", network="local")
         assert not (await tool.execute(arguments, context)).is_error
         assert arguments.read == wanted
-
-
-class Spied(dict[str, Any]):
-    """Arguments that remember which of them were read."""
-
-    def __init__(self, values: dict[str, Any]) -> None:
-        super().__init__(values)
-        self.read: set[str] = set()
-
-    def __getitem__(self, key: str) -> Any:
-        self.read.add(key)
-        return super().__getitem__(key)
-
-    def get(self, key: str, default: Any = None) -> Any:
-        self.read.add(key)
-        return super().get(key, default)

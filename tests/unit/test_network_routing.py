@@ -9,29 +9,13 @@ import pytest
 
 from orchestrator.domain.network.agents import Responsibility
 from tests.fakes.network_store import MemoryNetworkStore
-from tests.support.networks import Caller, Refusal, World
+from tests.support.network_tasks import delegate, move, refused
+from tests.support.networks import Caller, World
 
 
 @pytest.fixture
 def world() -> World:
     return World(MemoryNetworkStore())
-
-
-async def delegate(caller: Caller, **arguments: Any) -> dict[str, Any]:
-    return (await caller("delegate", **({"objective": "Build it."} | arguments)))["task"]
-
-
-async def move(
-    caller: Caller, task: dict[str, Any], status: str, reason: str = "", **more: Any
-) -> dict[str, Any]:
-    extra = {"reason": reason} if reason else {}
-    return (await caller("task_update", taskId=task["task_id"], status=status, **extra, **more))["task"]
-
-
-async def refused(call: Any) -> dict[str, Any]:
-    with pytest.raises(Refusal) as no:
-        await call
-    return no.value.result
 
 
 async def state_of(caller: Caller, task: dict[str, Any]) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from orchestrator.services.network_members import Refused
 from tests.fakes.network_store import MemoryNetworkStore
 from tests.support.network_page import PAGE, render
 from tests.support.networks import Caller, Refusal, World
+from tests.support.spied import Spied
 from tool_registry.context import ToolContext
 from tool_registry.tool import ToolSource
 
@@ -138,22 +139,6 @@ def test_traits_are_the_networks(world: World):
         assert tool.traits.surface == "worker"
         assert tool.traits.idempotent
         assert not tool.traits.destructive
-
-
-class Spied(dict[str, Any]):
-    """Arguments that remember which of them were read."""
-
-    def __init__(self, values: dict[str, Any]) -> None:
-        super().__init__(values)
-        self.read: set[str] = set()
-
-    def __getitem__(self, key: str) -> Any:
-        self.read.add(key)
-        return super().__getitem__(key)
-
-    def get(self, key: str, default: Any = None) -> Any:
-        self.read.add(key)
-        return super().get(key, default)
 
 
 @pytest.mark.parametrize("name", sorted(SPEC))

@@ -26,9 +26,14 @@ class ProfileTexts:
     parts: tuple[str, ...]
 
     @property
+    def every(self) -> tuple[str, ...]:
+        """The whole, then the parts: the order of their vectors."""
+        return (self.whole, *self.parts)
+
+    @property
     def key(self) -> str:
         """Names the texts: other texts, another key."""
-        lines = "\0".join((self.whole, *self.parts))
+        lines = "\0".join(self.every)
         return hashlib.sha256(lines.encode(errors="surrogatepass")).hexdigest()
 
 

@@ -12,9 +12,10 @@ import socket
 import ssl
 import threading
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Executor, Future
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
@@ -41,13 +42,19 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 Invoke = Callable[[str, dict[str, Any], ToolContext], Awaitable[ToolOutput]]
 
 
-async def look_up(host: str, port: int) -> Sequence[str]:
+async def look_up(host: str, port: int, *, threads: Executor | None = None) -> Sequence[str]:
     """The addresses of a host, by the system's resolver.
+
+    Args:
+        host: its name.
+        port: of the service there.
+        threads: on which it waits; None takes the event loop's, which serve everything else too.
 
     Raises:
         OSError: it has none.
     """
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    ask = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+    found = await asyncio.get_running_loop().run_in_executor(threads, ask)
     return list(dict.fromkeys(str(one[4][0]) for one in found))
 
 

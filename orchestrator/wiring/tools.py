@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from orchestrator.adapters.db.network_store import SqlNetworkStore
@@ -36,10 +38,12 @@ from tool_registry.mcp.login import Logins
 from tool_registry.mcp.servers import McpServers
 from tool_registry.registry import Offer, ToolRegistry
 from wasm_tools.granted_host import Outside as GuestsOutside
+from wasm_tools.granted_host import look_up
 from wasm_tools.loading import WasmFiles
 from worker.explainer import SubprocessExplainer
 
 _WHOLE_BYTES = 16 * 1024 * 1024
+_LOOKUPS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +116,16 @@ async def _open_desk(
 ) -> ToolDesk:
     """The tools directory, and what guests may reach through `executor`."""
     settings, stores = base.settings, base.stores
+    # A name may take a resolver half a minute: guests that ask for such names wait for one another alone.
+    lookups = ThreadPoolExecutor(_LOOKUPS, thread_name_prefix="wasm-lookup")
+    base.stack.callback(lookups.shutdown, wait=False, cancel_futures=True)
     wasm = await open_wasm(settings, base.clock)
     base.stack.push_async_callback(wasm.close)
     outside = GuestsOutside(
         secret=stores.secrets.get,
         file=StartingFiles(stores.jobs, base.blobs).read,
         invoke=executor.execute,
+        resolve=partial(look_up, threads=lookups),
     )
     return ToolDesk(
         registry,

@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from tests.support.wasm.workshop import Workshop, context, no_thread_is_stuck, w
 from tool_registry.context import ToolContext
 from tool_registry.errors import InvalidParams, ToolFailed, ToolTimeout
 from tool_registry.output import ToolOutput
-from wasm_tools.granted_host import Outside
+from wasm_tools.granted_host import Outside, look_up
 from wasm_tools.limits import Limits
 
 # Each answers what the host gave for its parameters, which are the name, path or URL as they are.
@@ -224,6 +225,14 @@ async def test_a_call_that_is_cancelled_leaves_its_request_at_once(shop: Worksho
             await calling
         await no_thread_is_stuck(shop.runtime)
         assert time.monotonic() - started < 10
+
+
+async def test_names_are_looked_up_on_the_threads_that_were_given_for_it() -> None:
+    """BR-090: a resolver that hangs takes none of the threads that everything else waits on."""
+    with ThreadPoolExecutor(1) as threads:
+        assert "127.0.0.1" in await look_up("127.0.0.1", 80, threads=threads)
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        await look_up("127.0.0.1", 80, threads=threads)
 
 
 async def test_a_secret_store_or_resolver_that_hangs_holds_a_call_no_longer_than_its_limit(

@@ -6,7 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from orchestrator.http.operator_messages import OperatorRequest, ProviderView
+from orchestrator.http.operator_request import OperatorRequest
+from orchestrator.http.tool_messages import ProviderView
 from orchestrator.ports.tool_sources import McpImported, McpServerView
 from orchestrator.services.mcp_trials import McpTrial, TriedTool
 

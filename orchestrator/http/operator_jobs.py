@@ -16,7 +16,7 @@ from orchestrator.http.auth import OperatorGate
 from orchestrator.http.bodies import stream_body
 from orchestrator.http.contract_messages import ContractView
 from orchestrator.http.gated import gated
-from orchestrator.http.operator_messages import (
+from orchestrator.http.job_messages import (
     CallView,
     EventView,
     JobRequest,

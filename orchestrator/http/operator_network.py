@@ -8,7 +8,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from orchestrator.domain.network.task_states import TaskState
+from orchestrator.http import mail_messages as mail
 from orchestrator.http import network_messages as messages
+from orchestrator.http import task_messages
 from orchestrator.http.auth import OperatorGate
 from orchestrator.http.gated import gated
 from orchestrator.services.network_mail import Ask
@@ -44,52 +46,54 @@ def _read_routes(router: APIRouter, overview: NetworkOverview, signatures: Netwo
         return messages.StatusView.of(await overview.status(network))
 
     @router.get("/threads", summary="Threads, the youngest first")
-    async def get_threads(network: str, limit: Limit = 100) -> list[messages.ThreadView]:
-        return [messages.ThreadView.of(one) for one in await overview.threads(network, limit)]
+    async def get_threads(network: str, limit: Limit = 100) -> list[mail.ThreadView]:
+        return [mail.ThreadView.of(one) for one in await overview.threads(network, limit)]
 
     @router.get("/threads/{thread_id}", summary="A thread with its messages")
-    async def get_thread(network: str, thread_id: str) -> messages.ThreadDetail:
-        return messages.ThreadDetail.of_record(await overview.thread(network, thread_id))
+    async def get_thread(network: str, thread_id: str) -> mail.ThreadDetail:
+        return mail.ThreadDetail.of_record(await overview.thread(network, thread_id))
 
     @router.get("/tasks", summary="Tasks, those changed last first")
     async def get_tasks(
         network: str, state: Annotated[list[TaskState] | None, Query()] = None, limit: Limit = 100
-    ) -> list[messages.TaskView]:
-        return [messages.TaskView.of(one) for one in await overview.tasks(network, state or (), limit)]
+    ) -> list[task_messages.TaskView]:
+        return [task_messages.TaskView.of(one) for one in await overview.tasks(network, state or (), limit)]
 
     @router.get("/tasks/{task_id}", summary="A task with its history")
-    async def get_task(network: str, task_id: str) -> messages.TaskDetail:
-        return messages.TaskDetail.of_record(await overview.task(network, task_id))
+    async def get_task(network: str, task_id: str) -> task_messages.TaskDetail:
+        return task_messages.TaskDetail.of_record(await overview.task(network, task_id))
 
     @router.get("/claims", summary="Claims that hold now")
     async def get_claims(network: str) -> list[messages.ClaimView]:
         return [messages.ClaimView.of(one) for one in await overview.claims(network)]
 
     @router.get("/verify", summary="Check the signatures of one thread, or of all")
-    async def get_verdict(network: str, thread_id: str | None = None) -> messages.VerdictView:
-        return messages.VerdictView.of(await signatures.verify(network, thread_id))
+    async def get_verdict(network: str, thread_id: str | None = None) -> mail.VerdictView:
+        return mail.VerdictView.of(await signatures.verify(network, thread_id))
 
 
 def _human_routes(router: APIRouter, people: NetworkPeople) -> None:
     @router.get(_HUMAN + "/inbox", summary="What waits for a human")
-    async def get_inbox(network: str, name: str) -> list[messages.InboxItemView]:
-        return [messages.InboxItemView.of(one) for one in await people.inbox(network, name)]
+    async def get_inbox(network: str, name: str) -> list[mail.InboxItemView]:
+        return [mail.InboxItemView.of(one) for one in await people.inbox(network, name)]
 
     @router.post(_HUMAN + "/inbox/seen", status_code=204, summary="A human was shown this")
-    async def post_seen(network: str, name: str, asked: messages.SeenRequest) -> None:
+    async def post_seen(network: str, name: str, asked: mail.SeenRequest) -> None:
         await people.seen(network, name, asked.delivery_ids)
 
     @router.post(_HUMAN + "/ask", status_code=201, summary="Ask as a human")
-    async def post_ask(network: str, name: str, asked: messages.AskRequest) -> messages.MessageView:
+    async def post_ask(network: str, name: str, asked: mail.AskRequest) -> mail.MessageView:
         ask = Ask(asked.body, asked.to, asked.to_instance, asked.thread_id, asked.subject)
-        return messages.MessageView.sent(await people.ask(network, name, ask))
+        return mail.MessageView.sent(await people.ask(network, name, ask))
 
     @router.post(_HUMAN + "/reply", status_code=201, summary="Reply as a human")
-    async def post_reply(network: str, name: str, asked: messages.ReplyRequest) -> messages.MessageView:
-        return messages.MessageView.sent(await people.reply(network, name, asked.thread_id, asked.body))
+    async def post_reply(network: str, name: str, asked: mail.ReplyRequest) -> mail.MessageView:
+        return mail.MessageView.sent(await people.reply(network, name, asked.thread_id, asked.body))
 
     @router.post(_HUMAN + "/tasks", status_code=201, summary="Delegate as a human")
-    async def post_task(network: str, name: str, asked: messages.DelegateRequest) -> messages.TaskView:
+    async def post_task(
+        network: str, name: str, asked: task_messages.DelegateRequest
+    ) -> task_messages.TaskView:
         wanted = Delegation(
             asked.objective,
             title=asked.title,
@@ -97,11 +101,11 @@ def _human_routes(router: APIRouter, people: NetworkPeople) -> None:
             to_agent=asked.to,
             resource=asked.resource,
         )
-        return messages.TaskView.of(await people.delegate(network, name, wanted))
+        return task_messages.TaskView.of(await people.delegate(network, name, wanted))
 
     @router.post(_HUMAN + "/tasks/{task_id}", summary="Move a task as a human")
     async def post_move(
-        network: str, name: str, task_id: str, asked: messages.MoveRequest
-    ) -> messages.TaskView:
+        network: str, name: str, task_id: str, asked: task_messages.MoveRequest
+    ) -> task_messages.TaskView:
         status = TaskState(asked.status)
-        return messages.TaskView.of(await people.move(network, name, task_id, status, asked.reason))
+        return task_messages.TaskView.of(await people.move(network, name, task_id, status, asked.reason))

@@ -12,7 +12,7 @@ from orchestrator.domain.network.confirmations import Confirmation
 from orchestrator.domain.network.rights import Right
 from orchestrator.http.auth import OperatorGate
 from orchestrator.http.gated import gated
-from orchestrator.http.operator_messages import OperatorRequest
+from orchestrator.http.operator_request import OperatorRequest
 from orchestrator.ports.representatives import ChannelMessage
 from orchestrator.services.representatives import MAX_BODY_CHARS, Representatives, Standing
 

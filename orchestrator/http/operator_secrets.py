@@ -9,7 +9,7 @@ from pydantic import BaseModel, SecretStr
 
 from orchestrator.http.auth import OperatorGate
 from orchestrator.http.gated import gated
-from orchestrator.http.operator_messages import OperatorRequest
+from orchestrator.http.operator_request import OperatorRequest
 from orchestrator.ports.secrets import SecretName
 from orchestrator.services.secrets import SecretService
 

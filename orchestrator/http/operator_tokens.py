@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from orchestrator.http.auth import OperatorGate
 from orchestrator.http.gated import gated
 from orchestrator.http.mcp_route import McpServices
-from orchestrator.http.operator_messages import OperatorRequest
+from orchestrator.http.operator_request import OperatorRequest
 from orchestrator.ports.member_tokens import Holder, MemberToken
 from orchestrator.services.member_tokens import DEFAULT_DAYS, MAX_DAYS
 

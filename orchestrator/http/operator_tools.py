@@ -15,7 +15,7 @@ from orchestrator.http.auth import OperatorGate
 from orchestrator.http.contract_messages import ToolStatsView
 from orchestrator.http.gated import gated
 from orchestrator.http.operator_mcp import add_mcp_routes
-from orchestrator.http.operator_messages import (
+from orchestrator.http.tool_messages import (
     AgreeRequest,
     CheckRequest,
     ProviderView,

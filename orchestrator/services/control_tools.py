@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
 
-from orchestrator.domain.network.refusals import ControlCode, RefusalCode
 from orchestrator.domain.network.rights import Right
 from orchestrator.services import control_results as results
 from orchestrator.services import control_schemas as schemas
-from orchestrator.services.control_access import Acting, ControlAccess
+from orchestrator.services.control_access import ControlAccess
 from orchestrator.services.control_jobs import ControlJobs
 from orchestrator.services.control_reads import ControlReads
 from orchestrator.services.control_talk import ControlTalk
-from orchestrator.services.network_members import Refused
-from tool_registry.context import ToolContext
-from tool_registry.definition import ToolDefinition
-from tool_registry.output import ToolOutput
-from tool_registry.tool import ToolSource, ToolTraits
+from orchestrator.services.control_tool import ControlTool, ControlToolMaker
 
-OWNER = "control"
-
-Params = dict[str, Any]
-Handler = Callable[[Acting, Params], Awaitable[dict[str, Any]]]
 _ASKED = (
     "invalid_resource",
     "no_recipient",
@@ -36,79 +25,6 @@ _TWO_STEPS = (
     "It takes two steps: the first call answers a confirmation_id; an operator agrees; the same call with "
     "confirmationId acts, once, within ten minutes."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ControlTool:
-    """One tool.
-
-    Attributes:
-        output_schema: what every result fits that is no refusal.
-        needs: the right that it needs in its network; None for what needs none.
-        refusals: codes that a refusal of it can have, beside `not_a_representative`, which any can.
-    """
-
-    definition: ToolDefinition
-    traits: ToolTraits
-    access: ControlAccess
-    handler: Handler
-    output_schema: results.Schema
-    needs: Right | None
-    refusals: tuple[RefusalCode | ControlCode, ...]
-    changed: Callable[[], None]
-
-    async def execute(self, params: dict[str, Any], context: ToolContext) -> ToolOutput:
-        """Run one call; what a rule refuses is a result with `code` and `message`."""
-        try:
-            acting = await self.access.acting(context.agent, context.call_id)
-            output = ToolOutput(await self.handler(acting, params))
-        except Refused as no:
-            return ToolOutput.refusal(no.refusal.code, no.refusal.message, **no.refusal.details)
-        if not self.traits.read_only:
-            self.changed()
-        return output
-
-
-@dataclass(frozen=True, slots=True)
-class _Maker:
-    access: ControlAccess
-    changed: Callable[[], None]
-
-    def tool(
-        self,
-        name: str,
-        description: str,
-        schema: results.Schema,
-        handler: Handler,
-        output_schema: results.Schema,
-        needs: Right | None,
-        *refusals: RefusalCode | ControlCode,
-        destructive: bool = False,
-    ) -> ControlTool:
-        reads = needs in {None, Right.OBSERVE} and name not in {"control_use_network", "control_channel_send"}
-        traits = ToolTraits(
-            source=ToolSource.NETWORK,
-            owner=OWNER,
-            original_name=name,
-            read_only=reads,
-            destructive=destructive,
-            surface="representative",
-        )
-        codes = set(refusals)
-        if needs is not None:
-            codes |= {"not_granted", "not_found"}
-            if "networkId" in schema["properties"]:
-                codes.add("no_active_network")
-        return ControlTool(
-            ToolDefinition.of(name, description, schema),
-            traits,
-            self.access,
-            handler,
-            output_schema,
-            needs,
-            tuple(sorted(codes)),
-            self.changed,
-        )
 
 
 def control_tools(
@@ -127,12 +43,12 @@ def control_tools(
         jobs: what is started and stopped.
         changed: called after a call that may have left something for others.
     """
-    make = _Maker(access, changed)
+    make = ControlToolMaker(access, changed)
     looking = (*_looking(make, reads), *_following(make, reads))
     return [*_self(make, reads), *looking, *_saying(make, talk), *_running(make, jobs)]
 
 
-def _self(make: _Maker, reads: ControlReads) -> list[ControlTool]:
+def _self(make: ControlToolMaker, reads: ControlReads) -> list[ControlTool]:
     return [
         make.tool(
             "control_whoami",
@@ -162,7 +78,7 @@ def _self(make: _Maker, reads: ControlReads) -> list[ControlTool]:
     ]
 
 
-def _looking(make: _Maker, reads: ControlReads) -> list[ControlTool]:
+def _looking(make: ControlToolMaker, reads: ControlReads) -> list[ControlTool]:
     observe = Right.OBSERVE
     return [
         make.tool(
@@ -193,7 +109,7 @@ def _looking(make: _Maker, reads: ControlReads) -> list[ControlTool]:
     ]
 
 
-def _following(make: _Maker, reads: ControlReads) -> list[ControlTool]:
+def _following(make: ControlToolMaker, reads: ControlReads) -> list[ControlTool]:
     observe = Right.OBSERVE
     return [
         make.tool(
@@ -247,7 +163,7 @@ def _following(make: _Maker, reads: ControlReads) -> list[ControlTool]:
     ]
 
 
-def _saying(make: _Maker, talk: ControlTalk) -> list[ControlTool]:
+def _saying(make: ControlToolMaker, talk: ControlTalk) -> list[ControlTool]:
     return [
         make.tool(
             "control_ask",
@@ -302,7 +218,7 @@ def _saying(make: _Maker, talk: ControlTalk) -> list[ControlTool]:
     ]
 
 
-def _running(make: _Maker, jobs: ControlJobs) -> list[ControlTool]:
+def _running(make: ControlToolMaker, jobs: ControlJobs) -> list[ControlTool]:
     return [
         make.tool(
             "control_wake_agent",

@@ -8,7 +8,7 @@ from typing import Any
 
 from orchestrator.domain.shaping.family import USUAL
 from orchestrator.ports.tool_sources import McpControl, McpServerView
-from orchestrator.services.tool_desk import ProviderVerdict, judged
+from orchestrator.services.tool_checks import ProviderVerdict, judged
 from tool_registry.registry import Entry, Refused, ToolRegistry
 from tool_registry.visibility import Hidden, hosted_visibility
 

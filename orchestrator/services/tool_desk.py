@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,14 @@ from typing import Any
 import structlog
 
 from orchestrator.domain.shaping.family import FAMILIES, Family
-from orchestrator.domain.shaping.tool import ShapedTool, shape_tool, shape_tools
+from orchestrator.domain.shaping.tool import shape_tool, shape_tools
 from orchestrator.errors import BadRequest, Conflict, ConsentMissing, NotFound
 from orchestrator.ports.audit import OPERATOR_JOB
 from orchestrator.ports.ids import Ids
 from orchestrator.ports.tool_sources import WasmLoader
 from orchestrator.ports.tool_switches import ToolSwitches
 from orchestrator.services.agreements import Agreements
+from orchestrator.services.tool_checks import ProviderVerdict, offered
 from orchestrator.services.tool_files import Loaded, fingerprints, move_pair, pair, remove_pair, write_pair
 from tool_registry.context import ToolContext
 from tool_registry.execution import ToolExecutor
@@ -48,14 +49,6 @@ class ToolView:
     hidden: str
     because: str = ""
     problem: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderVerdict:
-    """How one provider family will see a tool."""
-
-    family: Family
-    shaped: ShapedTool
 
 
 class ToolDesk:
@@ -153,13 +146,13 @@ class ToolDesk:
         for family in families:
             carried = {tool.name: tool for tool in shape_tools(self._request(), family)}
             for name in wanted:
-                alone = shape_tool(*_offered(self._entry(name)), family)
+                alone = shape_tool(*offered(self._entry(name)), family)
                 found[name].append(ProviderVerdict(family, carried.get(name, alone)))
         return found
 
     def _request(self) -> list[tuple[str, str, str]]:
         """The tools of a hosted job without grants, as `(name, description, schema)`, sorted by name."""
-        seen = [_offered(view.entry) for view in self.views() if not view.hidden]
+        seen = [offered(view.entry) for view in self.views() if not view.hidden]
         return sorted([*seen, *((name, "", "{}") for name in LOCAL_NAMES)])
 
     async def call(self, name: str, params: dict[str, Any]) -> ToolOutput:
@@ -333,21 +326,6 @@ class ToolDesk:
         refused = trial.replace(staged.tool.traits.owner, [staged]).refused
         if refused:
             raise BadRequest(refused[0].error.message)
-
-
-def judged(entries: Iterable[Entry], families: Sequence[Family]) -> dict[str, list[ProviderVerdict]]:
-    """How each provider family sees each tool that is active, when they are shown together."""
-    active = [entry for entry in entries if entry.state is ToolState.ACTIVE]
-    offered = [(one.name, one.definition.description, one.definition.parameters_json) for one in active]
-    found: dict[str, list[ProviderVerdict]] = {entry.name: [] for entry in active}
-    for family in families:
-        for entry, shaped in zip(active, shape_tools(offered, family), strict=True):
-            found[entry.name].append(ProviderVerdict(family, shaped))
-    return found
-
-
-def _offered(entry: Entry) -> tuple[str, str, str]:
-    return entry.name, entry.definition.description, entry.definition.parameters_json
 
 
 def _usable(offer: Offer) -> None:

@@ -11,8 +11,9 @@ from orchestrator.services.control_access import ControlAccess
 from orchestrator.services.control_jobs import ControlJobs
 from orchestrator.services.control_reads import ControlReads
 from orchestrator.services.control_talk import ControlTalk
-from orchestrator.services.control_tools import OWNER as CONTROL_OWNER
-from orchestrator.services.control_tools import ControlTool, control_tools
+from orchestrator.services.control_tool import OWNER as CONTROL_OWNER
+from orchestrator.services.control_tool import ControlTool
+from orchestrator.services.control_tools import control_tools
 from orchestrator.services.executions import ExecutionService
 from orchestrator.services.jobs import JobService
 from orchestrator.services.mcp_callers import AgentTools

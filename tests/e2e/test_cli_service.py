@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pty
@@ -11,12 +12,14 @@ import subprocess
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.command_line import CommandLine
+from tests.support.outside import connected
 
 pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(300)]
 
@@ -131,26 +134,75 @@ def test_a_detached_job_goes_on_and_its_diff_is_applied_later(
         stop(started["stop"])
 
 
-def test_a_cancelled_job_ends_with_its_container_and_refuses_prompts(
+def test_a_representative_wakes_and_restarts_an_agent_and_the_operator_cancels_it(
     command_line: CommandLine, scripts: Path
 ) -> None:
-    model = f"scripted:{scripts / 'waits.yaml'}"
-    started = read(command_line, "run", "x", "--model", model, "--detach")
-    try:
-        job_id = started["job"]["id"]
-        watching = command_line.start("jobs", "attach", job_id, "--json")
-        assert watching.stdout is not None
-        until_event(watching, "tool_use")
+    """PD-44: each in a container; a cancelled job ends with its container, and refuses prompts."""
+    with serving(command_line):
+        added = ("agents", "add", "builder", "--model", f"scripted:{scripts / 'waits.yaml'}")
+        assert command_line.run(*added).exit_code == 0
+        assert command_line.run("representatives", "add", "rita").exit_code == 0
+        granted = command_line.run("representatives", "grant", "rita", "local", "observe", "operate")
+        assert granted.exit_code == 0, granted.err
+        rita = Controls(command_line, read(command_line, "representatives", "token", "rita")["token"])
+
+        woken = rita("control_wake_agent", networkId="local", toAgent="builder")
+        assert (woken["how"], woken["launched"]) == ("launched", True)
+        first = attached(command_line, woken["job_id"])
+        again = rita("control_wake_agent", networkId="local", toAgent="builder")
+        assert (again["how"], again["job_id"]) == ("prompted", woken["job_id"])
+
+        restart = {"networkId": "local", "instanceId": woken["instance_id"]}
+        asked = rita("control_restart_agent", **restart)
+        read(command_line, "network", "confirm", asked["confirmation_id"])
+        done = rita("control_restart_agent", **restart, confirmationId=asked["confirmation_id"])
+        first.communicate(timeout=60)
+        assert first.returncode == 3
+        (old,) = read(command_line, "jobs", "list", "--state", "cancelled")
+        assert (old["id"], old["reason"]) == (woken["job_id"], "restarted by rita for operator")
+        job_id = done["job_id"]
+        second = attached(command_line, job_id)
+        (container,) = command_line.containers()
+        assert job_id in container
+
+        left = attached(command_line, job_id)
+        left.send_signal(signal.SIGTERM)  # whoever only looks on takes nothing along
+        _, said = left.communicate(timeout=60)
+        back = f"the job goes on; come back with: portside jobs attach {job_id}"
+        assert (left.returncode, back in said) == (0, True)
+
         busy = command_line.run("jobs", "rm", job_id)
         assert (busy.exit_code, "cancel it first" in busy.err) == (1, True)
         cancelled = read(command_line, "jobs", "cancel", job_id, "--wait")
         assert cancelled["state"] == "cancelled"
-        watching.communicate(timeout=60)
-        assert watching.returncode == 3
+        second.communicate(timeout=60)
+        assert second.returncode == 3
         late = command_line.run("jobs", "prompt", job_id, "hello")
         assert (late.exit_code, "the job is cancelled" in late.err) == (1, True)
-    finally:
-        stop(started["stop"])
+        assert command_line.containers() == []
+
+
+@dataclass
+class Controls:
+    """A representative over MCP, on the orchestrator's own socket."""
+
+    command_line: CommandLine
+    token: str
+
+    def __call__(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        async def call() -> dict[str, Any]:
+            socket = self.command_line.home / "api.sock"
+            async with connected("http://portside", self.token, "/mcp/control", socket=socket) as client:
+                return await client(tool, **arguments)
+
+        return asyncio.run(call())
+
+
+def attached(command_line: CommandLine, job_id: str) -> subprocess.Popen[str]:
+    """A command that follows a job, which has called its first tool by now."""
+    watching = command_line.start("jobs", "attach", job_id, "--json")
+    until_event(watching, "tool_use")
+    return watching
 
 
 def test_an_interrupt_without_a_terminal_cancels_the_job(command_line: CommandLine, scripts: Path) -> None:

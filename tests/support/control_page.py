@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from orchestrator.domain.network.refusals import CONTROL_MEANINGS
-from orchestrator.services.control_tools import ControlTool, control_tools
+from orchestrator.services.control_tool import ControlTool
+from orchestrator.services.control_tools import control_tools
 from tests.support.tool_page import section
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "control-tools.md"

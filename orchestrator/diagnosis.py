@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from container.adapters.docker.discovery import discover
+from container.adapters.docker.discovery import START_THAT, discover
 from container.adapters.docker.engine import DockerEngine
 from container.adapters.docker.packages import install_docker
 from container.adapters.docker.private_daemon import PrivateDaemon
@@ -97,6 +97,8 @@ async def repair(settings: Settings, say: Say) -> None:
     """
     await asyncio.to_thread(prepare_home, settings.home)
     found = await discover(engines.engine_places(settings))
+    if settings.engine_url:
+        found.require()  # an engine of our own would not be the one that was asked for
     if found.endpoint is None:
         say("no container engine answers: starting a private one, for this home only")
         if shutil.which("dockerd") is None:
@@ -118,9 +120,8 @@ async def _engine(settings: Settings) -> AsyncIterator[Finding]:
     found = await discover(engines.engine_places(settings))
     if found.endpoint is None:
         tried = "; ".join(f"{at.source}: {reason}" for at, reason in found.silent)
-        yield _bad(
-            "engine", f"none answers: {tried}", "start Docker or Podman, or type: portside doctor --fix"
-        )
+        fix = START_THAT if settings.engine_url else "start Docker or Podman, or type: portside doctor --fix"
+        yield _bad("engine", f"none answers: {tried}", fix)
         return
     engine = engines.engine_at(settings, found.endpoint)
     try:

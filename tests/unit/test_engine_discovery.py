@@ -13,6 +13,8 @@ from container.adapters.docker.discovery import candidates, discover
 from container.adapters.docker.faults import socket_path
 from container.adapters.docker.private_daemon import PrivateDaemon
 from container.engine.errors import EngineUnavailable
+from orchestrator.diagnosis import repair
+from orchestrator.settings import Settings
 
 # --- where the engine is ---
 
@@ -39,6 +41,16 @@ def test_an_engine_that_was_asked_for_is_the_only_one() -> None:
         explicit="unix:///mine", environment={"DOCKER_HOST": "unix:///env"}, home=Path("/home/p"), uid=7
     )
     assert [candidate.endpoint for candidate in where] == ["unix:///mine"]
+
+
+async def test_an_engine_that_was_asked_for_and_is_silent_is_not_replaced_by_one_of_our_own(
+    tmp_path: Path,
+) -> None:
+    settings = Settings(home=tmp_path / "home", engine_url=f"unix://{tmp_path / 'none.sock'}")
+    said: list[str] = []
+    with pytest.raises(EngineUnavailable, match="or unset PORTSIDE_ENGINE_URL: then others are looked for"):
+        await repair(settings, said.append)
+    assert said == []
 
 
 async def test_when_no_engine_answers_each_is_named_with_its_reason(tmp_path: Path) -> None:

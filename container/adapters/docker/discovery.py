@@ -11,6 +11,9 @@ from container.adapters.docker.connection import QUICK_S, connect
 from container.adapters.docker.faults import START_ONE
 from container.engine.errors import EngineUnavailable
 
+ASKED_FOR = "the engine setting"
+START_THAT = "Start Docker or Podman there, or unset PORTSIDE_ENGINE_URL: then others are looked for"
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -44,7 +47,10 @@ class Discovery:
             tried = "\n".join(
                 f"  {at.source}: {reason.removesuffix(START_ONE).rstrip()}" for at, reason in self.silent
             )
-            raise EngineUnavailable(f"no container engine answers. {START_ONE}\n{tried}")
+            only = [at.source for at, _ in self.silent] == [ASKED_FOR]
+            raise EngineUnavailable(
+                f"no container engine answers. {START_THAT if only else START_ONE}\n{tried}"
+            )
         return self.endpoint
 
 
@@ -56,7 +62,7 @@ def candidates(
     An engine that was asked for (`explicit`) is the only one: no other is taken in its place.
     """
     if explicit:
-        return [Candidate("the engine setting", explicit)]
+        return [Candidate(ASKED_FOR, explicit)]
     runtime = Path(environment.get("XDG_RUNTIME_DIR") or f"/run/user/{uid}")
     places = [
         ("DOCKER_HOST", environment.get("DOCKER_HOST")),

@@ -11,7 +11,7 @@ import pytest
 from mcp.client.client import ConnectMode
 
 from tests.support.control_page import PAGE, render
-from tests.support.orchestrator import Wired, problem, wired
+from tests.support.orchestrator import Wired, http_over, problem, wired
 from tests.support.outside import Agent, Refused, agent, connected, representative, token_for
 
 EVERYTHING = ["observe", "communicate", "delegate", "operate"]
@@ -218,6 +218,30 @@ async def test_a_name_of_a_worker_is_no_representative_s(service: Wired) -> None
         await bob("network_whoami")
         call = false_bob("control_ask", body="x", toAgent="bob", networkId="local")
         assert await refused(call) == "name_taken"
+
+
+async def test_a_removed_representative_s_token_opens_nothing_for_the_next_of_its_name(
+    service: Wired,
+) -> None:
+    """PD-44: also while it was never missed."""
+    token = await token_for(service, "rita", "representative")
+    assert (await service.operator.delete("/api/v1/representatives/rita")).status_code == 204
+    again = await token_for(service, "rita", "representative")
+    async with http_over(socket=service.settings.api_socket) as local:
+        for held, let_in in ((token, False), (again, True)):
+            said = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+            headers = {
+                "Authorization": f"Bearer {held}",
+                "Accept": "application/json, text/event-stream",
+                "MCP-Protocol-Version": "2026-07-28",
+            }
+            answer = await local.post("/mcp/control", json=said, headers=headers)
+            assert (answer.status_code != 401) == let_in, answer.text
+            assert let_in or problem(answer)["code"] == "token_revoked"
+    assert [bool(one["revoked_at"]) for one in (await service.operator.get("/api/v1/tokens")).json()] == [
+        False,
+        True,
+    ]
 
 
 async def test_the_operator_and_a_representative_talk_in_the_channel(service: Wired) -> None:

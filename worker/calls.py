@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tool_registry.arguments import parse_arguments
@@ -147,7 +147,7 @@ class CallRunner:
         if one.refusal is not None:
             raise one.refusal
         assert one.entry is not None
-        context = self._context_of(one.call.id)
+        context = replace(self._context, call_id=one.call.id)
         try:
             return await self._surface.execute(one.entry.name, one.params, context)
         except PortsideError:
@@ -157,18 +157,6 @@ class CallRunner:
             _LOG.exception("the tool %s broke", one.entry.name)
             self._events.log("error", f"the tool {one.entry.name} broke; its log has the cause")
             return f"internal: the tool {one.entry.name} broke; this is no fault of the arguments"
-
-    def _context_of(self, call_id: str) -> ToolContext:
-        context = self._context
-        return ToolContext(
-            job_id=context.job_id,
-            call_id=call_id,
-            agent=context.agent,
-            instance_id=context.instance_id,
-            network=context.network,
-            grants=context.grants,
-            coerce_safe=context.coerce_safe,
-        )
 
     def _take(self, one: PlannedCall, output: ToolOutput, turn: Turn, *, first: bool) -> None:
         text, media = _rendered(output)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tool_registry.clock import Clock
-from tool_registry.context import ToolContext
 from tool_registry.errors import PortsideError
 from tool_registry.explain import Explainer
 from tool_registry.redaction import Redactor
 from tool_registry.tool import Tool
+from worker.caller import caller_of
 from worker.calls import CallRunner
 from worker.context import opening
 from worker.ending import BoundedWork, LoopEnd, Stop
@@ -130,18 +130,9 @@ class Session:
 
     def _assemble(self) -> AgentLoop:
         job, transport = self._job, self._transport
-        agent = job.agent
-        context = ToolContext(
-            job.job_id,
-            "",
-            agent.name,
-            agent.instance_id,
-            agent.network,
-            coerce_safe=job.coerce == "safe",
-        )
         parts = LoopParts(
             surface=self._surface,
-            runner=CallRunner(self._surface, self.events, self._redactor, context),
+            runner=CallRunner(self._surface, self.events, self._redactor, caller_of(job)),
             finish=self._finish,
             history=History(opening(job, self._settings.workspace, self._surface.instructions)),
             window=ContextWindow(transport, self._settings.context_tokens),

@@ -46,7 +46,7 @@ def list_jobs(
             table(
                 ("id", "state", "created", "model", "title"),
                 rows,
-                empty="no such jobs; portside run begins one",
+                empty="no jobs in this state" if state else "no jobs yet; portside run begins one",
             ),
         )
 
@@ -109,7 +109,7 @@ def attach(job: JobArg, as_json: AsJson = False) -> None:
         async with desk_for(settings, output.say) as client:
             found = await job_named(client, job)
         needs = _needs(found) if not JobState(found["state"]).terminal else Needs(engine=False, tools=False)
-        return await see_to_end(settings, output, needs, begin=begin, conclude=conclude)
+        return await see_to_end(settings, output, needs, begin=begin, conclude=conclude, cancels=False)
 
     finish(work())
 

@@ -31,17 +31,25 @@ class Outcome(Enum):
 
 
 async def see_to_end(
-    settings: Settings, output: Output, needs: Needs, *, begin: Begin, conclude: Conclude
+    settings: Settings,
+    output: Output,
+    needs: Needs,
+    *,
+    begin: Begin,
+    conclude: Conclude,
+    cancels: bool = True,
 ) -> int:
     """Begin or find a job, show its timeline, conclude when it has ended.
 
     The orchestrator that is used may be another command's and end with it: then one of our own takes over.
 
+    With nobody to ask, an interrupt cancels the job, or leaves it where it can go on (`cancels` is false).
+
     Returns:
         The command's exit code.
     """
     with Interrupts() as interrupts:
-        watch = Watch(output, interrupts)
+        watch = Watch(output, interrupts, cancels=cancels)
         job_id = ""
         while True:
             async with orchestrator_for(settings, output.say, needs) as client:
@@ -62,10 +70,11 @@ class Watch:
         events: all of them, in order.
     """
 
-    def __init__(self, output: Output, interrupts: Interrupts) -> None:
+    def __init__(self, output: Output, interrupts: Interrupts, *, cancels: bool) -> None:
         self.events: list[dict[str, Any]] = []
         self._output = output
         self._interrupts = interrupts
+        self._unasked = "c" if cancels else "d"
         self._printer = TimelinePrinter(output.console)
         self._cancelling = False
 
@@ -101,7 +110,8 @@ class Watch:
         """What an interrupt leads to: the job is cancelled, or left (True), or watched on."""
         if self._cancelling:
             raise KeyboardInterrupt  # asked again while it ends: leave at once, the job ends by itself
-        choice = await self._interrupts.ask(_question(client)) if asks else "c"
+        unasked = "c" if client.embedded else self._unasked
+        choice = await self._interrupts.ask(_question(client)) if asks else unasked
         if choice.startswith("c"):
             self._cancelling = True
             self._output.say("cancelling the job; interrupt once more to leave without waiting")

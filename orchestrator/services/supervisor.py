@@ -93,6 +93,7 @@ class Supervisor:
         self._engine_error = ""
         self._down_since: float | None = None
         self._since: datetime | None = None
+        self._swept = False
 
     def wake(self) -> None:
         """Something may have changed: look soon."""
@@ -107,7 +108,6 @@ class Supervisor:
         """Listen again for the jobs of an earlier run, then look after everything until `close`."""
         live = await self._parts.store.list(states=_LIVE - {JobState.QUEUED}, limit=_MAX_JOBS)
         hosted = [job.id for job in live if job.spec.mode is JobMode.HOSTED]
-        await self._sockets.remove_others(hosted)
         await self._recovery.start()
         await self._egress.start()
         for job_id in hosted:
@@ -210,11 +210,17 @@ class Supervisor:
         return [_observed(status) for status in statuses]
 
     async def _close_sockets(self, jobs: list[Job], observed: list[Observed]) -> None:
-        """Stop listening for jobs that have ended and have no sandbox that runs."""
-        running = {one.job_id for one in observed if one.running}
-        needed = {job.id for job in jobs if not job.state.terminal} | running
+        """Stop listening for jobs that have ended and left no sandbox.
+
+        An engine gives nothing out of a sandbox whose directory is gone, so the first look that sees all
+        sandboxes removes what earlier runs left.
+        """
+        needed = {job.id for job in jobs if not job.state.terminal} | {one.job_id for one in observed}
         for job_id in set(self._sockets.job_ids()) - needed:
             await self._sockets.close(job_id)
+        if not self._swept:
+            await self._sockets.remove_others(needed)
+            self._swept = True
 
     async def _jobs(self, observed: list[Observed]) -> list[Job]:
         """Every live job, and every job an observed sandbox belongs to."""

@@ -136,7 +136,19 @@ async def test_events_are_stored_once_by_their_number(orchestrator: Wired) -> No
 async def test_events_that_no_timeline_can_hold_are_refused(orchestrator: Wired) -> None:
     """PD-4, PD-76: what a worker says can always be stored, and always be read again."""
     worker = await orchestrator.worker()
-    for odd in (
+    result = {
+        "call_id": "1",
+        "tool_name": "echo",
+        "verdict": "invalid_params",
+        "is_error": True,
+        "preview": "",
+        "duration_ms": 2**70,
+        "unsent": True,
+    }
+    odds: tuple[dict[str, Any], ...] = (
+        # It would be recorded as a call, and take the records of all other calls of that moment with it.
+        {"type": "tool_result", "data": result},
+        {"type": "status", "data": {"state": "running", "iteration": -1}},
         {"seq": 2**63},
         {"seq": 10**3000},
         {"seq": 0},
@@ -145,11 +157,14 @@ async def test_events_that_no_timeline_can_hold_are_refused(orchestrator: Wired)
         {"at": "0001-01-01T00:00:00+14:00"},
         {"at": 1e15},
         {"at": "today"},
-    ):
+    )
+    for odd in odds:
         refused = await worker.post("events", {"events": [event(1) | odd]})
         assert (refused.status_code, problem(refused)["code"]) == (400, "invalid_request"), odd
     assert (await worker.post("events", {"events": [event(2**63 - 1)]})).status_code == 204
     assert len(await orchestrator.events(worker.job_id, "log")) == 1
+    reported = await worker.post("complete", {"outcome": "completed", "iterations": 2**63})
+    assert (reported.status_code, problem(reported)["code"]) == (400, "invalid_request")
 
 
 async def test_events_are_masked_again_when_they_arrive(orchestrator: Wired) -> None:

@@ -169,8 +169,14 @@ async def test_changes_that_can_not_be_recovered_stay_in_their_container(home: P
         )
         assert job.changes_sha256 is None
         await eventually(lambda: engine.names == {name})
+    directory = engine.sandbox(name).spec.socket_dir
+    assert directory is not None
+    dead = directory.with_name("dead")
+    dead.mkdir()
     async with wired(home, engine=engine) as orchestrator:
+        await eventually(lambda: not dead.exists())
         assert engine.names == {name}
+        assert directory.is_dir()  # without it an engine can't open the container
         answer = await orchestrator.operator.delete(f"/api/v1/jobs/{worker.job_id}")
         assert answer.status_code == 204
         await eventually(lambda: not engine.names)

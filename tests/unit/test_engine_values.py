@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from docker.errors import APIError
+
 from container.adapters.docker.api import Json
 from container.adapters.docker.description import allowed_cpus, describe
+from container.adapters.docker.faults import words
 from container.adapters.docker.isolation import create_arguments, host_config, seccomp_profile
 from container.adapters.docker.output import frames
 from container.adapters.docker.status import LABEL, event_of, status_of
@@ -233,3 +236,8 @@ def test_volumes_of_no_sandbox_are_abandoned_unless_one_is_just_being_made_for_t
     ]
     now = datetime(2026, 1, 1, 0, 11, tzinfo=UTC)
     assert abandoned(volumes, {"here"}, now) == ["lost", "lost too"]
+
+
+def test_a_full_disk_of_the_engine_is_said_with_what_to_do() -> None:
+    error = APIError("500", explanation="write /x/.tmp-config.v2.json178: no space left on device")
+    assert words(error).startswith("the engine's disk is full: make room")

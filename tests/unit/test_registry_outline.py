@@ -15,18 +15,19 @@ from tool_registry.truncation import outlined
 SECRET = "correct-horse-battery"
 
 
+LARGE: list[dict[str, Any]] = [
+    {"text": "x" * 16_000_000, "path": "a.py"},
+    {"list": [{}] * 50_000, "path": "a.py"},
+    {"list": [[[]]] * 30_000},
+    {str(number): number for number in range(90_000)},
+    {"texts": ["y" * 999] * 16_000},
+    {"numbers": [10**4000] * 3_000},
+    {"n" * 70_000: 1},
+]
+
+
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        {"text": "x" * 16_000_000, "path": "a.py"},
-        {"list": [{}] * 50_000, "path": "a.py"},
-        {"list": [[[]]] * 30_000},
-        {str(number): number for number in range(90_000)},
-        {"texts": ["y" * 999] * 16_000},
-        {"numbers": [10**4000] * 3_000},
-        {"n" * 70_000: 1},
-    ],
-    ids=["text", "objects", "lists", "names", "texts", "digits", "name"],
+    "arguments", LARGE, ids=["text", "objects", "lists", "names", "texts", "digits", "name"]
 )
 async def test_a_call_leaves_a_bounded_record_whatever_it_was_given(arguments: dict[str, Any]) -> None:
     """PD-76: a job that calls in vain again and again must not fill the disk with what it sent."""

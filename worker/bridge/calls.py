@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -66,7 +66,9 @@ class BridgeCalls:
             return failed("tool_not_found", wording.unknown_tool(written, resolved.near))
         try:
             async with self._room:
-                output = await self._surface.execute(entry.name, dict(params), self._context_of(call_id))
+                output = await self._surface.execute(
+                    entry.name, dict(params), replace(self._caller.context, call_id=call_id)
+                )
         except asyncio.CancelledError:
             failed("cancelled", wording.CANCELLED)
             raise
@@ -79,18 +81,6 @@ class BridgeCalls:
         result = result_of(output)
         self._told.gave(call_id, name, output, output.text(), first=first)
         return result
-
-    def _context_of(self, call_id: str) -> ToolContext:
-        context = self._caller.context
-        return ToolContext(
-            job_id=context.job_id,
-            call_id=call_id,
-            agent=context.agent,
-            instance_id=context.instance_id,
-            network=context.network,
-            grants=context.grants,
-            coerce_safe=context.coerce_safe,
-        )
 
 
 def _broken(entry: Entry) -> str:

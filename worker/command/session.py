@@ -12,7 +12,6 @@ from pathlib import Path
 import anyio
 
 from tool_registry.clock import Clock
-from tool_registry.context import ToolContext
 from tool_registry.errors import PortsideError
 from tool_registry.explain import Explainer
 from tool_registry.redaction import Redactor
@@ -20,6 +19,7 @@ from tool_registry.tool import Tool
 from worker.bridge.calls import BridgeCalls, CallerOf
 from worker.bridge.gate import BridgeGate, Session
 from worker.call_events import CallEvents
+from worker.caller import caller_of
 from worker.command.announcement import Announcement
 from worker.command.output import OutputEvents
 from worker.command.run import CommandRun
@@ -146,16 +146,7 @@ class CommandSession:
         return server.BridgeSession(self._surface, calls, self._refresh)
 
     def _calls(self) -> BridgeCalls:
-        job, agent = self._job, self._job.agent
-        context = ToolContext(
-            job.job_id,
-            "",
-            agent.name,
-            agent.instance_id,
-            agent.network,
-            coerce_safe=job.coerce == "safe",
-        )
-        caller = CallerOf(context, lambda: self._upstream.answered, self._over)
+        caller = CallerOf(caller_of(self._job), lambda: self._upstream.answered, self._over)
         return BridgeCalls(self._surface, CallEvents(self.events, self._redactor), caller)
 
     async def _run_command(self) -> LoopEnd:

@@ -13,6 +13,7 @@ from container.engine.errors import EngineUnavailable
 SCHEME = "unix://"
 START_ONE = "Start Docker (systemctl start docker), or let Portside start an engine: portside doctor --fix"
 _WORDS = 500
+_FULL = "no space left on device"
 
 
 def socket_path(endpoint: str) -> Path:
@@ -63,6 +64,8 @@ def no_answer(endpoint: str, deadline_s: float) -> EngineUnavailable:
 def words(error: APIError) -> str:
     """The engine's own explanation, on one line, and not longer than one is read."""
     text = " ".join(str(error.explanation or error).split())
+    if _FULL in text:
+        return "the engine's disk is full: make room where it keeps its data (docker info names the place)"
     return text if len(text) <= _WORDS else f"{text[: _WORDS // 2]} ... {text[-_WORDS // 2 :]}"
 
 

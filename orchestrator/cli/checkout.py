@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import tarfile
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -78,12 +80,19 @@ def _standing(directory: Path, names: Iterable[str]) -> Iterator[str]:
     """Each name, or what is no folder on the way to it."""
     for name in names:
         parts = PurePosixPath(name).parts
-        git = any(part.lower() == ".git" for part in parts)
+        git = any(map(_is_git, parts))
         if not parts or name.startswith("/") or ".." in parts or git or parts[0] == FOLDER:
             raise CommandFailed(
                 f"the patch names {name!r}, which is no file of a workspace; nothing was changed"
             )
         yield next((str(one) for one in _above(name) if _blocks(directory / one)), name)
+
+
+def _is_git(part: str) -> bool:
+    """Whether some file system takes a name for `.git`: one without cases, NTFS or HFS+. As git does."""
+    seen = "".join(char for char in part if unicodedata.category(char) != "Cf")
+    plain = unicodedata.normalize("NFKC", seen).partition(":")[0].rstrip(". ").lower()
+    return plain == ".git" or re.fullmatch(r"git~[0-9]+", plain) is not None
 
 
 def _above(name: str) -> list[PurePosixPath]:

@@ -16,7 +16,7 @@ import structlog
 from container.engine.errors import EngineError
 from container.engine.port import SandboxEngine
 from container.engine.sandbox import SandboxRef, SandboxState, SandboxStatus
-from orchestrator.domain.jobs import IllegalTransition, Job, JobId, JobMode, JobState
+from orchestrator.domain.jobs import Job, JobId, JobMode, JobState
 from orchestrator.domain.plan import (
     Action,
     Launch,
@@ -32,14 +32,14 @@ from orchestrator.ports.errors import StoreError
 from orchestrator.ports.membership import Membership
 from orchestrator.ports.sockets import JobSockets
 from orchestrator.services.egress import Egress
+from orchestrator.services.endings import Endings
 from orchestrator.services.jobs import JobParts
 from orchestrator.services.launching import LABEL_ATTEMPT, LABEL_INSTANCE, LABEL_JOB, Launcher
-from orchestrator.services.recovery import Recovered, Recovery, with_recovered
+from orchestrator.services.recovery import Recovery
 
 _log = structlog.get_logger(__name__)
 _LIVE = frozenset({JobState.QUEUED, JobState.STARTING, JobState.RUNNING, JobState.CANCELLING})
 _ALIVE = frozenset({SandboxState.RUNNING, SandboxState.PAUSED})
-_LOG_TAIL_BYTES = 4096
 _SOON_S = 0.25
 _DOWN_S = 3.0
 _CLOSE_GRACE_S = 10.0
@@ -83,7 +83,7 @@ class Supervisor:
         self._launcher = launcher
         self._recovery = recovery
         self._sockets = sockets
-        self._membership = membership
+        self._endings = Endings(parts, engine=engine, recovery=recovery, membership=membership)
         self._egress = egress
         self._settings = settings
         self._hint = asyncio.Event()
@@ -203,7 +203,7 @@ class Supervisor:
             if self._down_since is None:
                 self._down_since = monotonic
             if self._parts.clock.monotonic() - self._down_since >= _DOWN_S:
-                await self._fail_queued(error.message)
+                await self._endings.fail_queued(error.message)
             return None
         self._engine_error = ""
         self._down_since = None
@@ -244,7 +244,7 @@ class Supervisor:
             case Remove(sandbox):
                 self._occupy(sandbox.name, self._remove(sandbox))
             case Mark(job_id, attempt):
-                self._occupy(sandbox_name(job_id, attempt), self._mark(action))
+                self._occupy(sandbox_name(job_id, attempt), self._endings.end(action))
 
     def _occupy(self, name: str, work: Coroutine[None, None, None]) -> None:
         """Do one thing to a sandbox; nothing else is done to it meanwhile."""
@@ -277,66 +277,6 @@ class Supervisor:
 
     async def _remove(self, sandbox: Observed) -> None:
         await self._engine.remove(SandboxRef(sandbox.name, sandbox.id))
-
-    async def _mark(self, action: Mark) -> None:
-        recovered = await self._recovered(action)
-        now = self._parts.clock.now()
-        reason = "; ".join(part for part in (action.reason, recovered.note) if part)
-
-        def marked(current: Job) -> Job | None:
-            if current.attempt != action.attempt or current.state.terminal:
-                return None
-            try:
-                ended = current.moved(action.state, reason=reason, finished_at=now)
-            except IllegalTransition:
-                return None  # it moved on since the plan was made; the next plan sees it as it is
-            return with_recovered(ended, recovered)
-
-        # Before the end: whoever follows the job stops when it has ended.
-        tail = await self._log_tail(action.sandbox) if action.sandbox else ""
-        if tail:
-            await self._parts.timeline.note(action.job_id, "log", level="error", text=tail)
-        changed = await self._parts.store.update(action.job_id, marked)
-        if changed is None:
-            return
-        self._parts.active.drop(changed.id)
-        await self._membership.leave(changed.instance_id, reason)
-        await self._parts.timeline.note(
-            changed.id, "status", state=changed.state, message=reason, iteration=None
-        )
-
-    async def _recovered(self, action: Mark) -> Recovered:
-        """What the worker left, before the job ends: with the end its sandbox may go."""
-        sandbox = action.recover
-        job = await self._parts.store.get(action.job_id) if sandbox else None
-        if sandbox is None or job is None:
-            return Recovered(None)
-        return await self._recovery.recover(job, SandboxRef(sandbox.name, sandbox.id))
-
-    async def _log_tail(self, sandbox: Observed) -> str:
-        try:
-            ref = SandboxRef(sandbox.name, sandbox.id)
-            return await self._engine.logs(ref, tail_bytes=_LOG_TAIL_BYTES)
-        except EngineError:
-            return ""  # the sandbox is gone; the reason says so
-
-    async def _fail_queued(self, reason: str) -> None:
-        """Jobs that wait for an engine that stays away fail with that reason."""
-        now = self._parts.clock.now()
-
-        def failed(current: Job) -> Job | None:
-            if current.state is not JobState.QUEUED:
-                return None
-            return current.moved(JobState.FAILED, reason=reason, finished_at=now)
-
-        for job in await self._parts.store.list(states={JobState.QUEUED}, limit=_MAX_JOBS):
-            if job.spec.mode is not JobMode.HOSTED:
-                continue
-            changed = await self._parts.store.update(job.id, failed)
-            if changed is not None:
-                await self._parts.timeline.note(
-                    job.id, "status", state=changed.state, message=reason, iteration=None
-                )
 
 
 def _observed(status: SandboxStatus) -> Observed:

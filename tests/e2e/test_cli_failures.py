@@ -102,7 +102,7 @@ def test_a_wasm_file_that_is_no_component_is_refused_and_leaves_nothing(
 ) -> None:
     core = tmp_path / "core.wasm"
     core.write_bytes(b"\0asm\x01\0\0\0")
-    refused(without_engine.run("tools", "add", str(core)), 1, "core.wasm")
+    refused(without_engine.run("tools", "add", str(core)), 2, "core.wasm")
     assert list((without_engine.home / "tools").rglob("*.wasm")) == []
     refused(without_engine.run("tools", "add", str(tmp_path / "none.wasm")), 2, "can't be read")
 

@@ -165,6 +165,12 @@ def test_a_representative_wakes_and_restarts_an_agent_and_the_operator_cancels_i
         (container,) = command_line.containers()
         assert job_id in container
 
+        left = attached(command_line, job_id)
+        left.send_signal(signal.SIGTERM)  # whoever only looks on takes nothing along
+        _, said = left.communicate(timeout=60)
+        back = f"the job goes on; come back with: portside jobs attach {job_id}"
+        assert (left.returncode, back in said) == (0, True)
+
         busy = command_line.run("jobs", "rm", job_id)
         assert (busy.exit_code, "cancel it first" in busy.err) == (1, True)
         cancelled = read(command_line, "jobs", "cancel", job_id, "--wait")

@@ -151,7 +151,19 @@ async def test_a_files_own_permissions_stay_and_the_right_to_run_it_comes_and_go
     assert [(target / name).stat().st_mode & 0o777 for name in ("private", "script")] == [0o600, 0o750]
 
 
-@pytest.mark.parametrize("path", ["../outside", ".git/hooks/post-checkout", "/etc/portside-test", ".GIT/x"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("../outside", ".git/hooks/post-checkout", "/etc/portside-test", ".GIT/x"),
+        *(
+            "git~1/config",
+            ".git./config",
+            ".git /config",
+            ".g\u200cit/config",
+            ".git::$INDEX_ALLOCATION/config",
+        ),
+    ],
+)
 async def test_a_patch_stays_in_the_workspace_and_out_of_its_history(tmp_path: Path, path: str) -> None:
     header = f"diff --git a/{path} b/{path}\nnew file mode 100755\n--- /dev/null\n+++ b/{path}\n"
     job = job_of(tmp_path, {}, {})

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from docker.errors import APIError
 
 from container.adapters.docker.api import Json

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, Field
 
 from worker.protocol.llm import Usage
-from worker.protocol.model import Request
+from worker.protocol.model import Count, Request
 from worker.protocol.problems import ProblemError
 from worker.protocol.tools import WireAdjustment
 
@@ -22,7 +22,7 @@ class StatusData(Request):
 
     state: str
     message: str | None = None
-    iteration: int | None = None
+    iteration: Count | None = None
 
 
 class MessageData(Request):
@@ -30,7 +30,7 @@ class MessageData(Request):
 
     role: Literal["assistant", "user", "system"]
     text: str
-    iteration: int
+    iteration: Count
     finish_reason: str | None = None
     usage: Usage | None = None
 
@@ -42,7 +42,7 @@ class ToolUseData(Request):
     tool_name: str
     params: dict[str, Any]
     source: str
-    iteration: int
+    iteration: Count
 
 
 class ToolResultData(Request):
@@ -59,10 +59,10 @@ class ToolResultData(Request):
     verdict: str
     is_error: bool
     preview: str
-    duration_ms: int
+    duration_ms: Count
     truncated: bool = False
     first_call: bool = False
-    errors: list[ProblemError] = Field(default_factory=list[ProblemError])
+    errors: list[ProblemError] = Field(default_factory=list[ProblemError], max_length=100)
     adjustments: list[WireAdjustment] = Field(default_factory=list[WireAdjustment])
     unsent: bool = False
 
@@ -73,8 +73,8 @@ class ResultData(Request):
     outcome: str
     reason: str | None = None
     message: str | None = None
-    iterations: int = 0
-    files_changed: int | None = None
+    iterations: Count = 0
+    files_changed: Count | None = None
 
 
 class LogData(Request):
@@ -96,7 +96,7 @@ class ContractData(Request):
 
     catalog_hash: str
     request_hash: str
-    tools: int
+    tools: Count
     identical: bool
 
 

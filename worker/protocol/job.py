@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 
 from pydantic import Field, model_validator
 
-from worker.protocol.model import Answer, Request
+from worker.protocol.model import Answer, Count, Request
 
 JobOutcome = Literal["completed", "failed", "cancelled", "limit"]
 
@@ -69,7 +69,7 @@ class StatusReport(Request):
 
     state: Literal["starting", "running", "finishing"]
     message: str | None = Field(default=None, max_length=2000)
-    iteration: int = Field(ge=0)
+    iteration: Count
 
 
 class CompletionReport(Request):
@@ -78,7 +78,7 @@ class CompletionReport(Request):
     outcome: JobOutcome
     reason: str | None = Field(default=None, max_length=4000)
     message: str | None = Field(default=None, max_length=65_536)
-    iterations: int = Field(default=0, ge=0)
+    iterations: Count = 0
     result: Any = None
 
     @model_validator(mode="before")

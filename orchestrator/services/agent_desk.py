@@ -5,12 +5,10 @@ from __future__ import annotations
 from orchestrator.domain.jobs import JobState
 from orchestrator.domain.network.agents import LaunchSettings, ManagedBy
 from orchestrator.domain.network.identities import AgentName, NetworkName
-from orchestrator.ports.member_tokens import Holder
 from orchestrator.services.agent_file import AgentFile, FileState
 from orchestrator.services.agent_profiles import AgentProfile
 from orchestrator.services.agent_records import AgentRecord
 from orchestrator.services.jobs import JobService
-from orchestrator.services.member_tokens import MemberTokens
 from orchestrator.services.network_agents import NetworkAgents
 from orchestrator.services.network_members import agent_name, network_name
 from tool_registry.clock import Clock
@@ -25,15 +23,11 @@ class AgentDesk:
         agents: the definitions.
         file: what else defines agents.
         jobs: ended with a removed agent.
-        tokens: void with a removed agent.
         clock: dates new definitions.
     """
 
-    def __init__(
-        self, agents: NetworkAgents, file: AgentFile, jobs: JobService, tokens: MemberTokens, clock: Clock
-    ) -> None:
+    def __init__(self, agents: NetworkAgents, file: AgentFile, jobs: JobService, clock: Clock) -> None:
         self._agents = agents
-        self._tokens = tokens
         self._file = file
         self._jobs = jobs
         self._clock = clock
@@ -70,10 +64,9 @@ class AgentDesk:
         return await self._agents.update(network, wanted)
 
     async def remove(self, network: str, name: str, *, force: bool) -> None:
-        """Forget an agent and void its tokens, which would bring it back; `force` cancels its jobs too."""
+        """Forget an agent; with `force` also cancel its jobs."""
         await self._agents.remove(network, name, force=force)
         whose = (agent_name(name), network_name(network))
-        await self._tokens.revoke_all(Holder.AGENT, *whose)
         for job in await self._jobs.list(states=_LIVE, limit=10_000) if force else ():
             if (job.spec.agent, job.spec.network) == whose:
                 await self._jobs.cancel(job.id, f"agent {name!r} was removed")

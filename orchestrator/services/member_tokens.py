@@ -123,10 +123,10 @@ class MemberTokens:
             await listener(revoked)
         return revoked
 
-    async def revoke_all(self, holder: Holder, name: str, network: str = "") -> None:
+    async def revoke_all(self, holder: Holder, name: str) -> None:
         """Make every token void that one holder has."""
         for one in await self._store.list():
-            if (one.holder, one.name, one.network, one.revoked_at) == (holder, name, network, None):
+            if (one.holder, one.name, one.revoked_at) == (holder, name, None):
                 await self.revoke(one.id)
 
 

@@ -34,6 +34,7 @@ def services_of(base: Base, tools: Tools, jobs: Jobs, gate: OperatorGate) -> App
     """Hand the routes their services."""
     settings, stores = base.settings, base.stores
     budgets = Budgets(stores.jobs)
+    agents = AgentDesk(tools.network.agents, tools.agent_file, jobs.service, base.clock)
     executions = ExecutionService(
         executor=tools.executor,
         registry=tools.registry,
@@ -43,8 +44,6 @@ def services_of(base: Base, tools: Tools, jobs: Jobs, gate: OperatorGate) -> App
         runner=base.ids.new(),
         describe=problem_of,
     )
-    mcp = mcp_of(base, tools, jobs, executions)
-    agents = AgentDesk(tools.network.agents, tools.agent_file, jobs.service, mcp.tokens, base.clock)
     return AppServices(
         worker=_worker_of(base, tools, jobs),
         operators=OperatorServices(
@@ -77,7 +76,7 @@ def services_of(base: Base, tools: Tools, jobs: Jobs, gate: OperatorGate) -> App
             clock=base.clock,
         ),
         ready=lambda: _missing(stores, jobs.supervisor),
-        mcp=mcp,
+        mcp=mcp_of(base, tools, jobs, executions),
         ids=base.ids,
     )
 

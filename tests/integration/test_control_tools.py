@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import MCPError
 from mcp.client.client import ConnectMode
 
+from orchestrator.services.control_access import ControlAccess
+from orchestrator.services.network_members import Refused as Refusal
 from tests.support.control_page import PAGE, render
 from tests.support.orchestrator import Wired, http_over, problem, wired
 from tests.support.outside import Agent, Refused, agent, connected, representative, token_for
@@ -148,7 +151,11 @@ async def test_a_representative_may_what_it_was_granted_and_its_person_may(servi
         assert await refused(rita("control_get_thread", threadId="t")) == "not_found"
         await rita("control_ask", body="hello", toAgent="bob")
         await service.operator.delete(rita_path)
-        assert await refused(rita("control_whoami")) == "not_a_representative"
+        with pytest.raises(MCPError):  # its token is void
+            await rita("control_whoami")
+    with pytest.raises(Refusal) as gone:  # a call that was let in just before
+        await ControlAccess(service.stores.representatives).acting("rita", "call-1")
+    assert gone.value.refusal.code == "not_a_representative"
     unknown = await service.operator.post("/api/v1/tokens", json={"holder": "representative", "name": "zoe"})
     assert problem(unknown)["code"] == "not_found"
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from orchestrator.domain.egress.patterns import parse_patterns
+from orchestrator.domain.model_choice import split_model
 from orchestrator.domain.network.agents import (
     AgentDefinition,
     AgentKind,
@@ -73,6 +74,13 @@ class LaunchText(_Part):
     mission: str = Field(default="", max_length=100_000)
     autostart: bool = False
     allow_hosts: list[str] = Field(default_factory=list[str], max_length=100)
+
+    @field_validator("model")
+    @classmethod
+    def _known(cls, model: str) -> str:
+        if model:
+            split_model(model)
+        return model
 
     @field_validator("allow_hosts")
     @classmethod

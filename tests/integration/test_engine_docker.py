@@ -20,7 +20,7 @@ from container.adapters.docker.connection import connect
 from container.adapters.docker.engine import DockerEngine
 from container.adapters.docker.isolation import create_arguments, host_config
 from container.adapters.docker.private_daemon import PrivateDaemon
-from container.engine.errors import EngineUnavailable, LaunchFailed
+from container.engine.errors import EngineUnavailable, ImageMissing, LaunchFailed
 from container.engine.sandbox import (
     EventKind,
     Limits,
@@ -46,6 +46,11 @@ def api(docker_endpoint: str) -> Iterator[Any]:
     client = APIClient(base_url=docker_endpoint, version="1.41")
     yield client
     client.close()
+
+
+async def test_what_can_not_be_an_images_name_is_told_as_that(boxes: Sandboxes) -> None:
+    with pytest.raises(ImageMissing, match=r"'NO SUCH' can't be an image's name: .*must be lowercase"):
+        await boxes.engine.prepare("NO SUCH")
 
 
 async def test_out_of_memory_is_told_when_the_first_process_dies_of_it(boxes: Sandboxes) -> None:

@@ -104,6 +104,10 @@ async def test_every_field_of_the_profile_arrives(world: World) -> None:
         ("- a", "line 1: the document: Input should be"),
         ("agents: {}", "line 1: agents: unknown key"),
         (
+            "networks:\n  local:\n    agents:\n      a:\n        launch: {model: gpt}",
+            "unknown model 'gpt': write openai:MODEL",
+        ),
+        (
             "networks:\n  local:\n    agents:\n      a:\n        sumary: x",
             "line 5: networks.local.agents.a.sumary",
         ),

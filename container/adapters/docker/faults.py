@@ -63,10 +63,15 @@ def no_answer(endpoint: str, deadline_s: float) -> EngineUnavailable:
 
 def words(error: APIError) -> str:
     """The engine's own explanation, on one line, and not longer than one is read."""
-    text = " ".join(str(error.explanation or error).split())
-    if _FULL in text:
-        return "the engine's disk is full: make room where it keeps its data (docker info names the place)"
+    text = with_a_fix(" ".join(str(error.explanation or error).split()))
     return text if len(text) <= _WORDS else f"{text[: _WORDS // 2]} ... {text[-_WORDS // 2 :]}"
+
+
+def with_a_fix(said: str) -> str:
+    """What an engine said, or, where that helps nobody, what to do."""
+    if _FULL in said:
+        return "the engine's disk is full: make room where it keeps its data (docker info names the place)"
+    return said
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

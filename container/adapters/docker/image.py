@@ -15,7 +15,7 @@ from docker.errors import APIError
 from container.adapters.docker.api import DockerApi, Json
 from container.adapters.docker.build_context import Sources, write_context
 from container.adapters.docker.connection import Connection
-from container.adapters.docker.faults import words
+from container.adapters.docker.faults import with_a_fix, words
 from container.adapters.docker.host_base import HOST_BASE, HostBase
 from container.adapters.docker.packages import install_packages
 from container.adapters.docker.pull import find_image, pull_image
@@ -205,7 +205,7 @@ def _follow(lines: Iterator[Json]) -> None:
         if text:
             last = [*last, text][-_LAST_LINES:]
     if failed:
-        raise EngineError("the worker image could not be built:\n" + "\n".join(last))
+        raise EngineError("the worker image could not be built:\n" + with_a_fix("\n".join(last)))
 
 
 def _probe(api: DockerApi, base_id: str) -> Target:

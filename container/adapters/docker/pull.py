@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
 from docker.errors import APIError, NotFound
@@ -12,11 +13,19 @@ from container.engine.errors import ImageMissing
 
 
 def find_image(api: DockerApi, image: str) -> str | None:
-    """The image's id; None when it is not on this engine."""
+    """The image's id; None when it is not on this engine.
+
+    Raises:
+        ImageMissing: this can't be an image's name.
+    """
     try:
         found: dict[str, Any] = api.inspect_image(image)
     except NotFound:
         return None
+    except APIError as error:
+        if error.status_code != HTTPStatus.BAD_REQUEST:
+            raise
+        raise ImageMissing(f"{image!r} can't be an image's name: {words(error)}") from error
     return str(found["Id"])
 
 

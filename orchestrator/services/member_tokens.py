@@ -123,6 +123,12 @@ class MemberTokens:
             await listener(revoked)
         return revoked
 
+    async def revoke_all(self, holder: Holder, name: str) -> None:
+        """Make every token void that one holder has."""
+        for one in await self._store.list():
+            if (one.holder, one.name, one.revoked_at) == (holder, name, None):
+                await self.revoke(one.id)
+
 
 def _name(what: str, text: str) -> str:
     name = normal_name(text)

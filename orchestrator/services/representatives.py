@@ -12,12 +12,14 @@ from orchestrator.domain.network.refusals import Refusal
 from orchestrator.domain.network.rights import Representative, Right, effective
 from orchestrator.errors import BadRequest, Conflict, NotFound
 from orchestrator.ports.ids import Ids
+from orchestrator.ports.member_tokens import Holder
 from orchestrator.ports.representatives import (
     ChannelMessage,
     ChannelStore,
     ConfirmationStore,
     RepresentativeStore,
 )
+from orchestrator.services.member_tokens import MemberTokens
 from tool_registry.clock import Clock
 
 MAX_BODY_CHARS = 32_768
@@ -38,6 +40,7 @@ class Representatives:
         store: representatives and access.
         confirmations: calls that wait for a yes.
         channel: what is said between representatives and the operator.
+        tokens: those that representatives come in with.
         clock: dates things.
         ids: names messages.
     """
@@ -47,10 +50,12 @@ class Representatives:
         store: RepresentativeStore,
         confirmations: ConfirmationStore,
         channel: ChannelStore,
+        tokens: MemberTokens,
         clock: Clock,
         ids: Ids,
     ) -> None:
         self._store = store
+        self._tokens = tokens
         self._confirmations = confirmations
         self._channel = channel
         self._clock = clock
@@ -87,7 +92,10 @@ class Representatives:
         Raises:
             NotFound: there is none of this name.
         """
-        await self._store.remove((await self._known(name)).name)
+        known = await self._known(name)
+        # First: one added later under this name is somebody else.
+        await self._tokens.revoke_all(Holder.REPRESENTATIVE, known.name)
+        await self._store.remove(known.name)
 
     async def grant(self, name: str, network: str, rights: Collection[Right]) -> Standing:
         """What a representative was given in a network; nothing takes it away.

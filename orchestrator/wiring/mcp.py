@@ -53,7 +53,7 @@ def mcp_of(base: Base, tools: Tools, jobs: Jobs, executions: ExecutionService) -
         server=McpServer(base.ids, tools.registry.subscribe, idle_s=idle_s),
         shares=McpShares(base.clock, idle_s=idle_s),
         representatives=Representatives(
-            stores.representatives, stores.confirmations, stores.channel, base.clock, base.ids
+            stores.representatives, stores.confirmations, stores.channel, tokens, base.clock, base.ids
         ),
         ids=base.ids,
     )

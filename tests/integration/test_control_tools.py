@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import MCPError
 from mcp.client.client import ConnectMode
 
+from orchestrator.services.control_access import ControlAccess
+from orchestrator.services.network_members import Refused as Refusal
 from tests.support.control_page import PAGE, render
-from tests.support.orchestrator import Wired, problem, wired
+from tests.support.orchestrator import Wired, http_over, problem, wired
 from tests.support.outside import Agent, Refused, agent, connected, representative, token_for
 
 EVERYTHING = ["observe", "communicate", "delegate", "operate"]
@@ -148,7 +151,11 @@ async def test_a_representative_may_what_it_was_granted_and_its_person_may(servi
         assert await refused(rita("control_get_thread", threadId="t")) == "not_found"
         await rita("control_ask", body="hello", toAgent="bob")
         await service.operator.delete(rita_path)
-        assert await refused(rita("control_whoami")) == "not_a_representative"
+        with pytest.raises(MCPError):  # its token is void
+            await rita("control_whoami")
+    with pytest.raises(Refusal) as gone:  # a call that was let in just before
+        await ControlAccess(service.stores.representatives).acting("rita", "call-1")
+    assert gone.value.refusal.code == "not_a_representative"
     unknown = await service.operator.post("/api/v1/tokens", json={"holder": "representative", "name": "zoe"})
     assert problem(unknown)["code"] == "not_found"
 
@@ -218,6 +225,30 @@ async def test_a_name_of_a_worker_is_no_representative_s(service: Wired) -> None
         await bob("network_whoami")
         call = false_bob("control_ask", body="x", toAgent="bob", networkId="local")
         assert await refused(call) == "name_taken"
+
+
+async def test_a_removed_representative_s_token_opens_nothing_for_the_next_of_its_name(
+    service: Wired,
+) -> None:
+    """PD-44: also while it was never missed."""
+    token = await token_for(service, "rita", "representative")
+    assert (await service.operator.delete("/api/v1/representatives/rita")).status_code == 204
+    again = await token_for(service, "rita", "representative")
+    async with http_over(socket=service.settings.api_socket) as local:
+        for held, let_in in ((token, False), (again, True)):
+            said = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+            headers = {
+                "Authorization": f"Bearer {held}",
+                "Accept": "application/json, text/event-stream",
+                "MCP-Protocol-Version": "2026-07-28",
+            }
+            answer = await local.post("/mcp/control", json=said, headers=headers)
+            assert (answer.status_code != 401) == let_in, answer.text
+            assert let_in or problem(answer)["code"] == "token_revoked"
+    assert [bool(one["revoked_at"]) for one in (await service.operator.get("/api/v1/tokens")).json()] == [
+        False,
+        True,
+    ]
 
 
 async def test_the_operator_and_a_representative_talk_in_the_channel(service: Wired) -> None:

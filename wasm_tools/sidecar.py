@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from tool_registry.arguments import strict_json
+from wasm_tools.file_faults import first_fault
 from wasm_tools.grants import Grants, HttpRate, Strict
 from wasm_tools.limits import Limits
 
@@ -131,6 +132,4 @@ def parse_sidecar(data: bytes) -> Sidecar:
     try:
         return Sidecar.model_validate(content)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise BadSidecar(f"{where}: {first['msg']}") from error
+        raise BadSidecar(first_fault(error, Sidecar)) from error

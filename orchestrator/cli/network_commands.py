@@ -11,6 +11,7 @@ import typer
 from orchestrator.cli import agents_commands, network_views
 from orchestrator.cli.agent_options import NetworkName
 from orchestrator.cli.client import OperatorClient
+from orchestrator.cli.counted import counted
 from orchestrator.cli.failures import JOB_FAILED, UsageMistake
 from orchestrator.cli.invocation import AsJson, finish, settings_from_environment
 from orchestrator.cli.output import Output
@@ -90,8 +91,9 @@ def verify(
             f"thread {one['thread_id']} message {one['sequence']}: {one_line(one['problem'])}"
             for one in faults
         ]
-        count = f"{verdict['signed']} messages in {verdict['threads']} threads"
-        lines.append(f"{len(faults)} faults in {count}" if faults else f"{count} are as the hub took them")
+        count = f"{counted(verdict['signed'], 'message')} in {counted(verdict['threads'], 'thread')}"
+        sound = "is as the hub took it" if verdict["signed"] == 1 else "are as the hub took them"
+        lines.append(f"{counted(len(faults), 'fault')} in {count}" if faults else f"{count} {sound}")
         if verdict["unsigned"]:
             lines.append(f"{verdict['unsigned']} older messages are unsigned: nothing is known of them")
         output.show(verdict, "\n".join(lines))

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from orchestrator.cli.counted import counted
 from orchestrator.cli.summary import adjustment
 from orchestrator.cli.visible import one_line
 
@@ -83,10 +84,9 @@ class TimelinePrinter:
 
     def _result(self, data: dict[str, Any]) -> Text:
         files = data.get("files_changed")
-        tail = "" if files is None else f", {files} file{'' if files == 1 else 's'} changed"
-        return Text(
-            f"result     {one_line(data['outcome'])} after {data['iterations']} turns{tail}", style="bold"
-        )
+        tail = "" if files is None else f", {counted(files, 'file')} changed"
+        turns = counted(data["iterations"], "turn")
+        return Text(f"result     {one_line(data['outcome'])} after {turns}{tail}", style="bold")
 
     def _log(self, data: dict[str, Any]) -> Text:
         style = {"warning": "yellow", "error": "red"}.get(data["level"], "dim")

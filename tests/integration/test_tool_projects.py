@@ -170,7 +170,7 @@ async def test_what_can_not_be_a_tool_is_refused_at_once(tmp_path: Path, bench: 
         await build(project, bench.runtime)
     build_guest(Source(), made)
     project.sidecar.write_text('{"version": 1, "limit": {}}')
-    with pytest.raises(UnfitTool, match=r"days.capabilities.json: limit: Extra inputs"):
+    with pytest.raises(UnfitTool, match=r"days.capabilities.json: limit: unknown key"):
         await build(project, bench.runtime)
     project.sidecar.unlink()
     reserved = new_project("network", "python", tmp_path / "reserved")

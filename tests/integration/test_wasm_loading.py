@@ -258,7 +258,7 @@ async def test_overrides_do_not_hide_a_guest_that_cant_start(shop: Workshop) -> 
 async def test_a_bad_sidecar_refuses_its_tool_and_names_itself(shop: Workshop) -> None:
     offer = await shop.offer(Source(), sidecar={"version": 1, "http": {"alow": []}})
     assert offer.state is ToolState.FAILED_TO_LOAD
-    assert offer.reason.startswith("guest.capabilities.json: http.alow: Extra inputs")
+    assert offer.reason.startswith("guest.capabilities.json: http.alow: unknown key")
 
 
 async def test_a_fault_of_our_own_fails_one_file_and_is_in_the_log(

@@ -60,7 +60,7 @@ async def test_humans_ask_reply_and_are_shown_and_a_changed_message_is_found(
     shown = await portside("thread", thread)
     assert "reply from bob to ann waiting\n  > Yes.\n" in shown
     assert thread in await portside("threads")
-    assert await portside("verify") == "2 messages in 1 threads are as the hub took them\n"
+    assert await portside("verify") == "2 messages in 1 thread are as the hub took them\n"
     with sqlite3.connect(home / "portside.db") as database:
         database.execute("UPDATE network_messages SET body = 'No.' WHERE sequence = 2")
     assert f"thread {thread} message 2: it was changed" in await portside("verify", thread, code=3)

@@ -57,7 +57,7 @@ async def _value(secret: str, wanted_by: str, resolve: SecretResolver) -> str:
     if value is None:
         raise ServerUnreachable(
             f"{wanted_by} needs the secret {secret!r}, which the secret store does not hold;"
-            " store it, or give the value itself"
+            f" store it with: portside secrets set {secret}"
         )
     if any(character in value for character in "\r\n\0"):
         raise ServerUnreachable(

@@ -16,6 +16,7 @@ from pydantic import (
     model_validator,
 )
 
+from wasm_tools.file_faults import first_fault
 from wasm_tools.projects.errors import BadProject
 
 _EXPECTATIONS = ("output", "output_json", "output_contains", "error")
@@ -76,9 +77,7 @@ def read_cases(path: Path) -> list[Case]:
     except OSError as error:
         raise BadProject(f"{path} can't be read: {error.strerror}") from None
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise BadProject(f"{path}: {where}: {first['msg']}") from None
+        raise BadProject(f"{path}: {first_fault(error, Case)}") from None
     except (ValueError, RecursionError) as error:
         raise BadProject(f"{path} is not JSON: {error}") from None
     if not cases:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tool_registry.names import may_hold, protected_for
 from tool_registry.tool import ToolSource
+from wasm_tools.file_faults import first_fault
 from wasm_tools.projects.errors import BadProject
 from wasm_tools.sidecar import sidecar_path
 
@@ -127,9 +128,7 @@ def read_project(directory: Path) -> Project:
     except OSError as error:
         raise BadProject(f"{file} can't be read: {error.strerror}") from None
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise BadProject(f"{file}: {where}: {first['msg']}") from None
+        raise BadProject(f"{file}: {first_fault(error, ProjectFile)}") from None
     check_name(content.name)
     return Project(directory.resolve(), content.name, content.language)
 

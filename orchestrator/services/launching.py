@@ -74,6 +74,7 @@ class Launcher:
         if job is None:
             return
         try:
+            await self._note_attempt(job)
             ref = await self._start(job)
         except StoreError:
             raise
@@ -104,10 +105,14 @@ class Launcher:
         job = await self._parts.store.update(action.job_id, starting)
         if job is not None:
             self._parts.active.put(job)
-            await self._parts.timeline.note(
-                job.id, "status", state=job.state, message=f"attempt {job.attempt}", iteration=None
-            )
         return job
+
+    async def _note_attempt(self, job: Job) -> None:
+        """Say which attempt it is, and which limits its sandbox will not have."""
+        unenforced = (await self._engine.describe()).unenforced
+        missing = [f"{limit} is not enforced: {why}" for limit, why in unenforced.items()]
+        said = "; ".join([f"attempt {job.attempt}", *missing])
+        await self._parts.timeline.note(job.id, "status", state=job.state, message=said, iteration=None)
 
     async def _start(self, job: Job) -> SandboxRef | None:
         start = await self._ready_start(job)

@@ -56,6 +56,13 @@ async def test_a_job_runs_and_leaves_nothing_behind(orchestrator: Wired) -> None
     assert (await orchestrator.job(worker.job_id)).state == "completed"
 
 
+async def test_a_job_says_first_which_limits_its_engine_does_not_enforce(orchestrator: Wired) -> None:
+    """BR-106: found out beside the job, and not when its disk has filled the host's."""
+    worker = await orchestrator.worker()
+    said = [event["message"] for event in await orchestrator.events(worker.job_id, "status")]
+    assert said[1] == "attempt 1; disk_bytes is not enforced: nothing is limited here"
+
+
 async def test_a_deleted_job_takes_its_rows_with_it(orchestrator: Wired) -> None:
     worker = await orchestrator.worker()
     await worker.execute("count", key="1:a")

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 from docker.errors import APIError
 
 from container.adapters.docker.api import Json
 from container.adapters.docker.description import allowed_cpus, describe
 from container.adapters.docker.faults import words
+from container.adapters.docker.inspect import inspect
 from container.adapters.docker.isolation import create_arguments, host_config, seccomp_profile
 from container.adapters.docker.output import frames
 from container.adapters.docker.status import LABEL, event_of, status_of
@@ -240,3 +242,28 @@ def test_volumes_of_no_sandbox_are_abandoned_unless_one_is_just_being_made_for_t
 def test_a_full_disk_of_the_engine_is_said_with_what_to_do() -> None:
     error = APIError("500", explanation="write /x/.tmp-config.v2.json178: no space left on device")
     assert words(error).startswith("the engine's disk is full: make room")
+
+
+class EndsMeanwhile:
+    """Refuses a number of looks, in these words."""
+
+    def __init__(self, refusals: int, said: str) -> None:
+        self.refusals = refusals
+        self._said = said
+
+    def inspect_container(self, container: str) -> Json:
+        self.refusals -= 1
+        if self.refusals >= 0:
+            response = requests.Response()
+            response.status_code = 500
+            raise APIError("500", response=response, explanation=self._said)
+        return {"Id": container}
+
+
+def test_a_container_that_ends_while_podman_looks_is_looked_at_again() -> None:
+    ending = EndsMeanwhile(2, "read /proc/13086/cgroup: no such process")
+    assert inspect(ending, "abc") == {"Id": "abc"}
+    for always in (EndsMeanwhile(1, "disk is broken"), EndsMeanwhile(100, "read: no such process")):
+        with pytest.raises(APIError):
+            inspect(always, "abc")
+        assert always.refusals in {0, 95}

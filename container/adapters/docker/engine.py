@@ -17,6 +17,7 @@ from container.adapters.docker.connection import QUICK_S, SLOW_S, Connection
 from container.adapters.docker.description import allowed_cpus, describe
 from container.adapters.docker.events import EventFeed
 from container.adapters.docker.faults import words
+from container.adapters.docker.inspect import inspect
 from container.adapters.docker.isolation import create_arguments, host_config
 from container.adapters.docker.output import CHUNK_BYTES, open_archive, read_tail
 from container.adapters.docker.pull import find_image, pull_image
@@ -141,7 +142,7 @@ class DockerEngine:
     async def inspect(self, ref: SandboxRef) -> SandboxStatus:
         """Look at it by its id."""
         try:
-            return status_of(await self._connection.quick(lambda api: api.inspect_container(ref.id)))
+            return status_of(await self._connection.quick(partial(inspect, container=ref.id)))
         except NotFound:
             return SandboxStatus(ref=ref, state=SandboxState.GONE)
 
@@ -266,7 +267,7 @@ class DockerEngine:
     async def _existing(self, spec: SandboxSpec) -> SandboxStatus | None:
         """The sandbox that an earlier launch of the same name made; None when it can't be seen."""
         try:
-            found = status_of(await self._connection.quick(lambda api: api.inspect_container(spec.name)))
+            found = status_of(await self._connection.quick(partial(inspect, container=spec.name)))
         except NotFound:
             return None
         expected = {**spec.labels, LABEL: spec.name}

@@ -18,6 +18,7 @@ from docker.types import HostConfig, Mount
 from container.adapters.docker.api import DockerApi, Json
 from container.adapters.docker.connection import Connection
 from container.adapters.docker.faults import words
+from container.adapters.docker.inspect import inspect
 from container.adapters.docker.output import read_tail
 from container.adapters.docker.pull import find_image
 from container.engine.errors import EngineError, ImageMissing
@@ -79,7 +80,7 @@ class WorkerKit:
             EngineError: it said why it can't be filled.
         """
         try:
-            seen: Json = await self._connection.quick(lambda api: api.inspect_container(name))
+            seen = await self._connection.quick(partial(inspect, container=name))
         except NotFound:
             return False
         if seen["State"]["Status"] != "exited":

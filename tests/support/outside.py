@@ -101,19 +101,38 @@ def of_worker(
 async def on_loopback(socket: Path) -> AsyncGenerator[str]:
     """The address of a relay to a unix socket, for clients that know TCP only."""
 
-    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await reader.read(65_536):
-            writer.write(data)
-            await writer.drain()
-        writer.close()
+    relays: set[asyncio.Task[None]] = set()
 
-    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        inner, outer = await asyncio.open_unix_connection(str(socket))
-        await asyncio.gather(pump(reader, outer), pump(inner, writer), return_exceptions=True)
+    def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        relays.add(asyncio.ensure_future(_relay(socket, reader, writer)))
 
-    server = await asyncio.start_server(relay, "127.0.0.1", 0)
+    server = await asyncio.start_server(accepted, "127.0.0.1", 0)
     async with server:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    for relay in relays:
+        relay.cancel()
+    await asyncio.gather(*relays, return_exceptions=True)
+
+
+async def _relay(socket: Path, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Pass bytes both ways until either side has ended."""
+    inner, outer = await asyncio.open_unix_connection(str(socket))
+    pumps = {asyncio.ensure_future(_pump(reader, outer)), asyncio.ensure_future(_pump(inner, writer))}
+    try:
+        await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for pump in pumps:
+            pump.cancel()
+        await asyncio.gather(*pumps, return_exceptions=True)
+        for end in (outer, writer):
+            end.close()
+        await asyncio.gather(outer.wait_closed(), writer.wait_closed(), return_exceptions=True)
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(65_536):
+        writer.write(data)
+        await writer.drain()
 
 
 @asynccontextmanager

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+_ID_CHARS = 80
+
 pytest_plugins = [
     "tests.support.bare_image",
     "tests.support.command_line",
@@ -24,3 +26,10 @@ pytest_plugins = [
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """A long value's first characters: a test's name stands in its environment, where a megabyte has no place."""
+    if not isinstance(val, str | bytes) or len(val) <= _ID_CHARS:
+        return None
+    return f"{val[:_ID_CHARS]!a}({len(val)})"

@@ -12,5 +12,5 @@ def open_processes() -> list[asyncio.SubprocessTransport]:
     return [
         one
         for one in gc.get_objects()
-        if isinstance(one, asyncio.SubprocessTransport) and not one.is_closing()
+        if issubclass(type(one), asyncio.SubprocessTransport) and not one.is_closing()
     ]

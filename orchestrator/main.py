@@ -95,7 +95,7 @@ async def _wire(settings: Settings, outside: Outside, stack: AsyncExitStack) -> 
     base = await open_base(settings, stack)
     tools = await open_tools(base)
     await fill(tools)
-    live = LiveTools(watch(settings), [tools.desk.refresh, tools.mcp_file.reload, tools.agent_file.reload])
+    live = LiveTools(watch(settings), [tools.folder.refresh, tools.mcp_file.reload, tools.agent_file.reload])
     live.start()
     stack.push_async_callback(live.close)
     jobs = await open_jobs(base, tools, outside)

@@ -27,6 +27,7 @@ from orchestrator.services.network_tools import NetworkTool, network_tools
 from orchestrator.services.outputs import Outputs
 from orchestrator.services.starting_files import StartingFiles
 from orchestrator.services.tool_desk import ToolDesk
+from orchestrator.services.wasm_folder import WasmFolder
 from orchestrator.settings import Settings
 from orchestrator.wiring.agents import open_agents
 from orchestrator.wiring.base import Base, open_wasm
@@ -53,6 +54,7 @@ class Tools:
     registry: ToolRegistry
     executor: ToolExecutor
     for_agents: ToolExecutor
+    folder: WasmFolder
     desk: ToolDesk
     mcp: McpServers
     mcp_file: McpServerFile
@@ -91,12 +93,13 @@ async def open_tools(base: Base) -> Tools:
     whole = replace(around, keeper=None, max_output_bytes=_WHOLE_BYTES)
     executor = ToolExecutor(registry, around)
     by_hand = ToolExecutor(registry, replace(whole, hosted=False))
-    desk = await _open_desk(base, registry, executor, by_hand)
+    folder, desk = await _open_desk(base, registry, executor, by_hand)
     mcp, mcp_file = await _open_mcp(base, registry)
     return Tools(
         registry=registry,
         executor=executor,
         for_agents=ToolExecutor(registry, whole),
+        folder=folder,
         desk=desk,
         mcp=mcp,
         mcp_file=mcp_file,
@@ -113,7 +116,7 @@ async def open_tools(base: Base) -> Tools:
 
 async def _open_desk(
     base: Base, registry: ToolRegistry, executor: ToolExecutor, by_hand: ToolExecutor
-) -> ToolDesk:
+) -> tuple[WasmFolder, ToolDesk]:
     """The tools directory, and what guests may reach through `executor`."""
     settings, stores = base.settings, base.stores
     # A name may take a resolver half a minute: guests that ask for such names wait for one another alone.
@@ -127,15 +130,13 @@ async def _open_desk(
         invoke=executor.execute,
         resolve=partial(look_up, threads=lookups),
     )
-    return ToolDesk(
+    folder = WasmFolder(
         registry,
-        by_hand,
         WasmFiles(wasm, outside),
-        base.ids,
         tools_dir=settings.tools_dir,
         agreements=Agreements(settings.home / "agreed"),
-        switches=stores.switches,
     )
+    return folder, ToolDesk(registry, by_hand, folder, base.ids, switches=stores.switches)
 
 
 async def _open_mcp(base: Base, registry: ToolRegistry) -> tuple[McpServers, McpServerFile]:
@@ -170,7 +171,7 @@ def _members_tools(base: Base, network: NetworkService, arrivals: Arrivals) -> l
 
 async def fill(tools: Tools) -> None:
     """Load the WASM tools and begin to connect the MCP servers."""
-    await tools.desk.refresh()
+    await tools.folder.refresh()
     tools.mcp.start()
 
 

@@ -77,9 +77,12 @@ class Watch:
         self._unasked = "c" if cancels else "d"
         self._printer = TimelinePrinter(output.console)
         self._cancelling = False
+        self._cancel_taken = False
 
     async def follow(self, client: OperatorClient, job_id: str) -> Outcome:
         """Show events until the job or the orchestrator has ended, or the person leaves."""
+        if self._cancelling and not await self._cancel(client, job_id):
+            return Outcome.LOST
         feed = client.events(job_id, after=self.events[-1]["position"] if self.events else 0)
         coming = asyncio.ensure_future(anext(feed, None))
         interrupt = asyncio.ensure_future(self._interrupts.next())
@@ -87,8 +90,10 @@ class Watch:
             while True:
                 await asyncio.wait({coming, interrupt}, return_when=asyncio.FIRST_COMPLETED)
                 if interrupt.done():
-                    if await self._leave(client, job_id, asks=interrupt.result()):
+                    if await self._leave(client, asks=interrupt.result()):
                         return Outcome.LEFT
+                    if self._cancelling and not await self._cancel(client, job_id):
+                        return Outcome.LOST
                     interrupt = asyncio.ensure_future(self._interrupts.next())
                 if coming.done():
                     event = coming.result()
@@ -106,8 +111,20 @@ class Watch:
         else:
             self._printer.show(event)
 
-    async def _leave(self, client: OperatorClient, job_id: str, *, asks: bool) -> bool:
-        """What an interrupt leads to: the job is cancelled, or left (True), or watched on."""
+    async def _cancel(self, client: OperatorClient, job_id: str) -> bool:
+        """Whether an orchestrator has taken the cancellation; the next one is asked when this one is gone."""
+        if not self._cancel_taken:
+            try:
+                await client.post(f"/api/v1/jobs/{job_id}/cancel")
+            except ApiProblem:
+                raise
+            except CommandFailed:
+                return False
+        self._cancel_taken = True
+        return True
+
+    async def _leave(self, client: OperatorClient, *, asks: bool) -> bool:
+        """What an interrupt leads to: the job is to be cancelled, or left (True), or watched on."""
         if self._cancelling:
             raise KeyboardInterrupt  # asked again while it ends: leave at once, the job ends by itself
         unasked = "c" if client.embedded else self._unasked
@@ -115,7 +132,6 @@ class Watch:
         if choice.startswith("c"):
             self._cancelling = True
             self._output.say("cancelling the job; interrupt once more to leave without waiting")
-            await client.post(f"/api/v1/jobs/{job_id}/cancel")
             return False
         if choice.startswith("d") and not client.embedded:
             return True

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import signal
 import threading
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ from container.engine.sandbox import (
     SandboxState,
 )
 from tests.fakes.engine import FakeEngine
+from tests.support.deadline import within
 from tests.support.docker_engine import built_image
 from tests.support.mcp import alive
 from tests.support.patient_engine import patient_engine
@@ -242,6 +245,45 @@ async def test_an_engine_that_never_answers_fails_in_time_and_the_loop_goes_on(s
         await engine.close()
         for writer in held:
             writer.close()
+
+
+async def test_a_container_that_the_engine_is_busy_with_holds_up_no_look_at_the_others(
+    short_dir: Path,
+) -> None:
+    """BR-103: taking a disk away can take minutes; that one still runs for all that is known."""
+    rows = [
+        {"Id": name, "Names": [f"/{name}"], "State": state, "Labels": {"portside.job": name}}
+        for name, state in (("runs", "running"), ("ended", "exited"), ("stuck", "exited"))
+    ]
+    ended = {"Id": "ended", "Name": "/ended", "State": {"Status": "exited", "ExitCode": 3}}
+    answers = {"/version": {"ApiVersion": "1.41"}, "/containers/json": rows, "/containers/ended/json": ended}
+
+    writers: list[asyncio.StreamWriter] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        with suppress(asyncio.IncompleteReadError):
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                path = head.split()[1].decode().partition("?")[0].removeprefix("/v1.41")
+                if path in answers:
+                    body = json.dumps(answers[path]).encode()
+                    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
+                    writer.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+
+    async with await asyncio.start_unix_server(answer, short_dir / "s"):
+        engine = DockerEngine(f"unix://{short_dir / 's'}", quick_s=2.0)
+        found = {one.ref.name: one for one in await within(60.0, engine.list({}))}
+        await engine.close()
+        for writer in writers:
+            writer.close()
+        await asyncio.gather(*(writer.wait_closed() for writer in writers))
+    assert {name: (one.state, one.exit_code) for name, one in found.items()} == {
+        "runs": (SandboxState.RUNNING, None),
+        "ended": (SandboxState.EXITED, 3),
+        "stuck": (SandboxState.RUNNING, None),
+    }
+    assert found["stuck"].labels == {"portside.job": "stuck"}
 
 
 async def test_after_a_restart_of_the_engine_jobs_are_lost_and_new_ones_work(daemon: PrivateDaemon) -> None:

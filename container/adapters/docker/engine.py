@@ -21,10 +21,11 @@ from container.adapters.docker.inspect import inspect
 from container.adapters.docker.isolation import create_arguments, host_config
 from container.adapters.docker.output import CHUNK_BYTES, open_archive, read_tail
 from container.adapters.docker.pull import find_image, pull_image
-from container.adapters.docker.status import LABEL, status_of
+from container.adapters.docker.status import LABEL, listed_status, status_of
 from container.adapters.docker.volumes import Volumes
 from container.engine.errors import (
     EngineError,
+    EngineUnavailable,
     ImageMissing,
     LaunchFailed,
     SandboxNotFound,
@@ -152,7 +153,7 @@ class DockerEngine:
         rows: list[dict[str, Any]] = await self._connection.quick(
             lambda api: api.containers(all=True, filters={"label": wanted})
         )
-        looks = [self.inspect(SandboxRef(name=_name(row), id=str(row["Id"]))) for row in rows]
+        looks = [self._listed(row) for row in rows]
         return [status for status in await asyncio.gather(*looks) if status.state is not SandboxState.GONE]
 
     def events(self) -> AsyncIterator[SandboxEvent]:
@@ -208,6 +209,20 @@ class DockerEngine:
         """End the event thread, the pools and their connections."""
         await asyncio.to_thread(self._feed.close)
         await self._connection.close()
+
+    async def _listed(self, row: Mapping[str, Any]) -> SandboxStatus:
+        """A row with what a look adds: how it ended.
+
+        An engine says nothing of a sandbox while it takes its disks away, which can be minutes for gigabytes.
+        That one still runs then, for all that is known; the others are not to wait for it.
+        """
+        listed = listed_status(row)
+        if row.get("State") == SandboxState.RUNNING:
+            return listed
+        try:
+            return await self.inspect(listed.ref)
+        except EngineUnavailable:
+            return listed
 
     async def _described(self) -> EngineDescription:
         """What it said of itself a moment ago, or says now: Podman takes seconds to say it."""
@@ -294,7 +309,3 @@ class DockerEngine:
                 return False
             await asyncio.sleep(min(_POLL_S, left_s))
         return True
-
-
-def _name(row: Mapping[str, Any]) -> str:
-    return str(row["Names"][0]).lstrip("/")

@@ -57,6 +57,15 @@ def status_of(inspected: Mapping[str, Any]) -> SandboxStatus:
     )
 
 
+def listed_status(row: Mapping[str, Any]) -> SandboxStatus:
+    """One row of a list, of a container that runs."""
+    return SandboxStatus(
+        ref=SandboxRef(name=str(row["Names"][0]).lstrip("/"), id=str(row["Id"])),
+        state=SandboxState.RUNNING,
+        labels=dict(row.get("Labels") or {}),
+    )
+
+
 def event_of(message: Mapping[str, Any]) -> SandboxEvent | None:
     """One line of the engine's event stream; None when it is not about a sandbox's life."""
     kind = _KINDS.get(str(message.get("Action") or message.get("status")))
